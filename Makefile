@@ -39,6 +39,7 @@ build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 
 .PHONY: demo
 demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days
+	@bootstrap/guest
 	@$(UNCHROOT) go run ./bootstrap/demo -bin $(BIN)
 
 # The packages that take longest, which make test begins with: one that began last would run alone at the end.

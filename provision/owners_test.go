@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/provisioner/container"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 	"github.com/croft-edge/croft/provision/seed"
 )
 
@@ -37,20 +37,20 @@ func TestOwnersAreReadFromTheNodesOwnRecords(t *testing.T) {
 		if owner(here) != user || owner(coming) != user || owner(refused) != "" || owner("77-1") != "" {
 			t.Errorf("owners are %q, %q, %q, %q", owner(here), owner(coming), owner(refused), owner("77-1"))
 		}
-		wantPresence(t, owners, user, "net", workload.Hash{}, container.Accepted)
-		wantPresence(t, owners, "somebody else", "net", workload.Hash{}, container.Absent)
+		wantPresence(t, owners, user, "net", workload.Hash{}, reference.Accepted)
+		wantPresence(t, owners, "somebody else", "net", workload.Hash{}, reference.Absent)
 		for _, id := range []string{here, net} {
 			w.remove(id)
 			w.answered(id, workload.StateDeleted)
 		}
-		wantPresence(t, owners, user, "net", workload.Hash{}, container.Absent)
+		wantPresence(t, owners, user, "net", workload.Hash{}, reference.Absent)
 		if owner(here) != "" {
 			t.Error("what was deleted has an owner")
 		}
 	})
 }
 
-func wantPresence(t *testing.T, owners *provision.Owners, user, name string, hash workload.Hash, want container.Presence) {
+func wantPresence(t *testing.T, owners *provision.Owners, user, name string, hash workload.Hash, want reference.Presence) {
 	t.Helper()
 	if got, err := owners.HasNetwork(user, name, hash); got != want || err != nil {
 		t.Errorf("network %q by hash %s: presence is %d, %v, want %d", name, hash.Hex(), got, err, want)
@@ -77,24 +77,24 @@ func TestNetworksAreKnownByHash(t *testing.T) {
 		newest, second := reserved("net")
 		_, other := reserved("other")
 		for _, hash := range []workload.Hash{first, second} {
-			wantPresence(t, owners, user, "net", hash, container.Accepted)
-			wantPresence(t, owners, user, "other", hash, container.Absent)
-			wantPresence(t, owners, "somebody else", "net", hash, container.Absent)
+			wantPresence(t, owners, user, "net", hash, reference.Accepted)
+			wantPresence(t, owners, user, "other", hash, reference.Absent)
+			wantPresence(t, owners, "somebody else", "net", hash, reference.Absent)
 		}
-		wantPresence(t, owners, user, "net", other, container.Absent)
-		wantPresence(t, owners, user, "net", workload.Hash{1}, container.Absent)
+		wantPresence(t, owners, user, "net", other, reference.Absent)
+		wantPresence(t, owners, user, "net", workload.Hash{1}, reference.Absent)
 		volume := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
 		id := w.explorer.push(volume)
 		w.answered(id, workload.StateOK)
-		wantPresence(t, owners, user, "net", hashOf(t, volume), container.Absent)
-		want := container.Owner{User: user, Type: workload.TypeVolume, Hash: hashOf(t, volume)}
+		wantPresence(t, owners, user, "net", hashOf(t, volume), reference.Absent)
+		want := reference.Owner{User: user, Type: workload.TypeVolume, Hash: hashOf(t, volume)}
 		if got, err := owners.Owner(id); err != nil || got != want {
 			t.Errorf("owner of %s is %+v, %v", id, got, err)
 		}
 		w.remove(newest)
 		w.answered(newest, workload.StateDeleted)
-		wantPresence(t, owners, user, "net", first, container.Accepted)
-		wantPresence(t, owners, user, "net", workload.Hash{}, container.Absent)
+		wantPresence(t, owners, user, "net", first, reference.Accepted)
+		wantPresence(t, owners, user, "net", workload.Hash{}, reference.Absent)
 	})
 }
 
@@ -125,7 +125,7 @@ func TestAContextsOwnersHaveTheNodesHashes(t *testing.T) {
 		w.answered(id, workload.StateOK)
 		ctx := provision.WithOwnerCache(t.Context(), fixedOwners{id: w.user.ID(), "77-1": "alice"})
 		owners := seed.OwnersFor(ctx, w.records)
-		for id, want := range map[string]container.Owner{
+		for id, want := range map[string]reference.Owner{
 			id:     {User: w.user.ID(), Type: workload.TypeVolume, Hash: hashOf(t, volume)},
 			"77-1": {User: "alice", Type: workload.TypeVolume},
 		} {

@@ -38,6 +38,7 @@ func steps() []step {
 		{"they find each other by name", talkOnNetwork},
 		{"read its logs, run a command in it, see what it uses", talkToContainer},
 		{"kill its program: it is started again", killProgram},
+		{"boot a virtual machine beside them, and power it off", runMachine},
 		{"reserve a namespace of zdb, with a password", makeNamespace},
 		{"use it from another machine, with the password and without", useNamespace},
 		{"kill zdb: what it has answered is there", killZDB},

@@ -105,8 +105,11 @@ func (s *stage) containerFlags() []string {
 func (s *stage) takeBack(ctx context.Context, force string) error {
 	folders := []string{"--state-dir", s.path("state"), "--run-dir", s.path("run")}
 	down := append(append([]string{"container", "down"}, folders...), s.containerFlags()...)
-	if _, err := s.output(ctx, "croftd", down...); err != nil {
-		return err
+	vms := append(append([]string{"vm", "down"}, folders...), s.containerFlags()...)
+	for _, order := range [][]string{vms, down} {
+		if _, err := s.output(ctx, "croftd", order...); err != nil {
+			return err
+		}
 	}
 	if _, err := s.output(ctx, "croftd", append([]string{"network", "down"}, folders...)...); err != nil {
 		return err
@@ -150,7 +153,7 @@ func (s *stage) leftovers() ([]string, error) {
 			left = append(left, "link "+name)
 		}
 	}
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + s.group())
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + s.group() + "*")
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func OpenStreams(c Config) (*Streams, error) {
 
 // newStreams makes Streams of a Config with its defaults.
 func newStreams(c Config, d *containerd.Daemon) *Streams {
-	return &Streams{index: c.index(d), execs: c.execs(), logDir: c.Logs.Dir, followers: logs.NewFollowers(), close: d.Close}
+	return &Streams{index: c.index(d), execs: c.execs(), logDir: c.Logs.Dir, followers: c.Followers, close: d.Close}
 }
 
 // Close lets go of containerd. Streams that are open end with their contexts.
@@ -84,19 +84,7 @@ func (s *Streams) Logs(ctx context.Context, id string, o LogOptions, f func(node
 		return err
 	}
 	tail := min(max(o.Tail, 0), mostLines)
-	if o.Follow {
-		return s.followers.Follow(ctx, logs.Log{Dir: s.logDir, ID: id, User: user}, tail, f)
-	}
-	// Line by line: a reader that doesn't go on holds none in memory.
-	given := false
-	err = logs.Each(ctx, s.logDir, id, tail, func(line node.LogLine) error {
-		given = true
-		return f(line)
-	})
-	if node.KindOf(err) == node.NotExist && !given {
-		return nil // it has no output yet
-	}
-	return err
+	return s.followers.Read(ctx, logs.Log{Dir: s.logDir, ID: id, User: user}, tail, o.Follow, f)
 }
 
 // Stats reads a container's present use. NotExist when there is none, Busy

@@ -41,6 +41,8 @@ type Config struct {
 }
 
 const (
+	// folderName is the module's folder in the node's run folder.
+	folderName      = "vm"
 	defaultProgram  = "qemu-system-x86_64"
 	defaultPowerOff = 30 * time.Second
 	defaultAnswer   = 20 * time.Second

@@ -40,7 +40,7 @@ func Open(c Config) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, err := machine.OpenFolder(filepath.Join(c.RunDir, "vm"))
+	folder, err := machine.OpenFolder(filepath.Join(c.RunDir, folderName))
 	if err != nil {
 		return nil, err
 	}

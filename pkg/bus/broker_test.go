@@ -341,6 +341,9 @@ func TestBrokerStopsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, slack, "stopping", stop)
+	// Unknown where the connection took the request and ended before it gave an answer.
 	_, err = call[string](context.Background(), c, "Echo", "x")
-	wantKind(t, err, node.Transient)
+	if kind := node.KindOf(err); kind != node.Transient && kind != node.Unknown {
+		t.Errorf("a call of a broker that has stopped gives %v (%s), want Transient or Unknown", err, kind)
+	}
 }

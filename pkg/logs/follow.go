@@ -29,6 +29,24 @@ type Log struct {
 	Dir, ID, User string
 }
 
+// Read calls f with the last tail lines of a container, and with each that comes if follow is set: see Follow and Each.
+// A container without output has no lines, which is no error.
+func (fs *Followers) Read(ctx context.Context, log Log, tail int, follow bool, f func(node.LogLine) error) error {
+	if follow {
+		return fs.Follow(ctx, log, tail, f)
+	}
+	// Line by line: a reader that doesn't go on holds none in memory.
+	given := false
+	err := Each(ctx, log.Dir, log.ID, tail, func(line node.LogLine) error {
+		given = true
+		return f(line)
+	})
+	if node.KindOf(err) == node.NotExist && !given {
+		return nil
+	}
+	return err
+}
+
 // Follow calls f with the last tail lines of a container and then with each
 // that comes, until ctx is done (nil), f fails (its error), or the logs are
 // dropped (nil). NotExist as Last.

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -106,7 +108,19 @@ func onMainThread(t *testing.T, path string, fn func()) {
 		t.Fatal(err)
 	}
 	defer there.Close()
+	deadline := time.Now().Add(time.Minute)
+	for !onMainThreadOnce(t, own, there, fn) {
+		if time.Now().After(deadline) {
+			t.Fatal("no goroutine is on the main thread")
+		}
+	}
+}
+
+// onMainThreadOnce is onMainThread unless the main thread is in a system call now: then it runs nothing, and says so.
+func onMainThreadOnce(t *testing.T, own, there *os.File, fn func()) bool {
+	t.Helper()
 	var ready, done sync.WaitGroup
+	var found atomic.Bool
 	leave := make(chan struct{})
 	ready.Add(64)
 	for range 64 {
@@ -115,6 +129,7 @@ func onMainThread(t *testing.T, path string, fn func()) {
 			defer runtime.UnlockOSThread()
 			main := unix.Gettid() == unix.Getpid()
 			if main {
+				found.Store(true)
 				if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
 					t.Error(err)
 				}
@@ -131,7 +146,10 @@ func onMainThread(t *testing.T, path string, fn func()) {
 	ready.Wait()
 	defer done.Wait()
 	defer close(leave)
-	fn()
+	if found.Load() {
+		fn()
+	}
+	return found.Load()
 }
 
 func TestTheOwnNamespaceIsNotTheMainThreads(t *testing.T) {

@@ -80,6 +80,23 @@ type Status struct {
 	// Container and Image are set for a container, once there is one.
 	Container *Container `json:"container,omitempty"`
 	Image     *Image     `json:"image,omitempty"`
+	// VM is set for a Kubernetes VM, once there is one.
+	VM *VM `json:"vm,omitempty"`
+}
+
+// VM is the owner's view of node.VMInfo, with its guest's own report.
+type VM struct {
+	State       string `json:"state"`
+	Accelerator string `json:"accelerator,omitempty"`
+	Restarts    uint64 `json:"restarts"`
+	Ended       int64  `json:"ended,omitempty"`
+	Next        int64  `json:"next,omitempty"`
+	Cause       string `json:"cause,omitempty"`
+	// Guest is the guest's last report on its console (nocloud.Report): nocloud.Ready, or the reason why it isn't
+	// ready. Empty until it reports, which is while it boots.
+	Guest string `json:"guest,omitempty"`
+	// LastLog is the console's last lines, unless the guest is ready.
+	LastLog []string `json:"last_log,omitempty"`
 }
 
 // Container is the owner's view of node.ContainerInfo.

@@ -70,7 +70,7 @@ func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer 
 	if err != nil {
 		return err
 	}
-	want := Workload{ID: r.ID, User: r.User, Demand: need, Whole: r.Type == workload.TypeVolume}
+	want := Workload{ID: r.ID, User: r.User, Demand: need, Whole: r.Type == workload.TypeVolume || r.Type == workload.TypeKubernetes}
 	if held, comesBack := offer.Held[r.ID]; comesBack {
 		offer.Total, want.Whole = offer.Total.Add(held), false
 	}

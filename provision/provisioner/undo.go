@@ -2,6 +2,7 @@ package provisioner
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +22,21 @@ type Undo struct {
 type undoStep struct {
 	name string
 	run  func(ctx context.Context) error
+	// guards is whether older steps need its success.
+	guards bool
 }
 
 // Push adds the function that takes back the object called name.
 func (u *Undo) Push(name string, run func(ctx context.Context) error) {
-	u.steps = append(u.steps, undoStep{name, run})
+	u.steps = append(u.steps, undoStep{name: name, run: run})
 }
 
-// Rollback runs all steps, newest first, and returns cause. A step whose
+// PushGuard is Push of an object that uses the older ones: as long as it can't be taken back, they stay.
+func (u *Undo) PushGuard(name string, run func(ctx context.Context) error) {
+	u.steps = append(u.steps, undoStep{name: name, run: run, guards: true})
+}
+
+// Rollback runs the steps, newest first, and returns cause. A step whose
 // object is gone already has succeeded. When a step failed, the error
 // returned is Unknown, whatever cause was: parts of the attempt may remain,
 // so it must be tried again rather than given up.
@@ -36,10 +44,14 @@ func (u *Undo) Rollback(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoDeadline)
 	defer cancel()
 	var failed []string
-	for i := len(u.steps) - 1; i >= 0; i-- {
-		err := u.steps[i].run(ctx)
-		if err != nil && node.KindOf(err) != node.NotExist {
-			failed = append(failed, u.steps[i].name+": "+err.Error())
+	for _, step := range slices.Backward(u.steps) {
+		err := step.run(ctx)
+		if err == nil || node.KindOf(err) == node.NotExist {
+			continue
+		}
+		failed = append(failed, step.name+": "+err.Error())
+		if step.guards {
+			break
 		}
 	}
 	u.steps = nil

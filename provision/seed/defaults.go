@@ -11,13 +11,16 @@ import (
 	"github.com/croft-edge/croft/pkg"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/vmimage"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/engine"
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/container"
 	"github.com/croft-edge/croft/provision/provisioner/debug"
+	"github.com/croft-edge/croft/provision/provisioner/kubernetes"
 	"github.com/croft-edge/croft/provision/provisioner/network"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 	"github.com/croft-edge/croft/provision/provisioner/volume"
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 	"github.com/croft-edge/croft/provision/source"
@@ -126,7 +129,7 @@ type Settings struct {
 	// log lines.
 	DebugUsers []string
 	// Owners tells whose volumes and networks are on the node.
-	Owners container.Owners
+	Owners reference.Owners
 	// Past tells which workloads an older croft has made; nil means none.
 	Past provisioner.Past
 	// ContainerLayer is how much a container may write beside its volumes, in
@@ -138,6 +141,9 @@ type Settings struct {
 	// zdb.DefaultCPU and zdb.DefaultMemory.
 	ZDBCPU    uint64
 	ZDBMemory uint64
+	// KubernetesImage is the folder of the image that Kubernetes VMs boot (package vmimage);
+	// empty when the node runs none.
+	KubernetesImage string
 }
 
 // DefaultProvisioners makes the provisioners of all types that croft implements, on the
@@ -146,6 +152,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 	identity, storage := stubs.NewIdentityManagerStub(client), stubs.NewStorageStub(client)
 	containers, networks := stubs.NewContainersStub(client), stubs.NewNetworksStub(client)
 	images, zdbs := stubs.NewImagesStub(client), stubs.NewZDBNamespacesStub(client)
+	vms, disks, taps := stubs.NewVMsStub(client), stubs.NewVDisksStub(client), stubs.NewTapsStub(client)
 	if s.Owners == nil {
 		s.Owners = nobodys{}
 	}
@@ -157,7 +164,11 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 			Containers: containers, Images: images, Networks: networks, Storage: storage,
 			Identity: identity, Owners: s.Owners, Past: s.Past, Layer: s.ContainerLayer,
 		}),
-		workload.TypeDebug:   debug.New(stubs.NewDebugStub(client), s.DebugUsers),
+		workload.TypeDebug: debug.New(stubs.NewDebugStub(client), s.DebugUsers),
+		workload.TypeKubernetes: kubernetes.New(kubernetes.Config{
+			VMs: vms, Disks: disks, Storage: storage, Taps: taps, Networks: networks,
+			Identity: identity, Owners: s.Owners, Image: vmimage.Open(s.KubernetesImage),
+		}),
 		workload.TypeNetwork: network.New(networks, identity),
 		workload.TypeVolume:  volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past}),
 		workload.TypeZDB: zdb.New(zdb.Config{

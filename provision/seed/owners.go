@@ -5,7 +5,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/provisioner/container"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -18,17 +18,17 @@ type Owners struct {
 // NewOwners makes Owners of those records.
 func NewOwners(records store.Records) *Owners { return &Owners{records: records} }
 
-// Owner implements container.Owners: it returns the owner of a reservation that is on this
+// Owner implements reference.Owners: it returns the owner of a reservation that is on this
 // node, or is about to be. NotExist when there is none.
-func (o *Owners) Owner(reservationID string) (container.Owner, error) {
+func (o *Owners) Owner(reservationID string) (reference.Owner, error) {
 	rec, err := o.records.Record(reservationID)
 	if err != nil {
-		return container.Owner{}, err
+		return reference.Owner{}, err
 	}
 	if !here(rec) {
-		return container.Owner{}, node.Errorf(node.NotExist, "reservation %s is %s", reservationID, rec.Phase)
+		return reference.Owner{}, node.Errorf(node.NotExist, "reservation %s is %s", reservationID, rec.Phase)
 	}
-	return container.Owner{User: rec.Reservation.User, Type: rec.Reservation.Type, Hash: rec.Hash}, nil
+	return reference.Owner{User: rec.Reservation.User, Type: rec.Reservation.Type, Hash: rec.Hash}, nil
 }
 
 // OwnerOf implements OwnerCache: it returns the user alone.
@@ -43,17 +43,17 @@ func (o *Owners) Unlabelled(id string) bool {
 	return err == nil && rec.Unlabelled
 }
 
-// HasNetwork implements container.Owners.
-func (o *Owners) HasNetwork(user, name string, hash workload.Hash) (container.Presence, error) {
+// HasNetwork implements reference.Owners.
+func (o *Owners) HasNetwork(user, name string, hash workload.Hash) (reference.Presence, error) {
 	key := store.NetworkKey(workload.NetworkKey(user, name))
 	if hash != (workload.Hash{}) {
 		return o.networkOf(key, hash)
 	}
 	recs, err := o.records.Named(key)
 	if err != nil {
-		return container.Absent, err
+		return reference.Absent, err
 	}
-	out := container.Absent
+	out := reference.Absent
 	for _, rec := range recs {
 		if here(rec) {
 			out = max(out, presenceOf(rec))
@@ -67,41 +67,41 @@ func here(rec store.Record) bool { return rec.Phase.Wanted() || rec.Phase == sto
 
 // networkOf is HasNetwork for the reservation of that hash; Absent when that is of another
 // network or user.
-func (o *Owners) networkOf(key store.NetworkKey, hash workload.Hash) (container.Presence, error) {
+func (o *Owners) networkOf(key store.NetworkKey, hash workload.Hash) (reference.Presence, error) {
 	rec, err := o.records.ByHash(hash)
 	if node.KindOf(err) == node.NotExist {
-		return container.Absent, nil
+		return reference.Absent, nil
 	}
 	if err != nil {
-		return container.Absent, err
+		return reference.Absent, err
 	}
 	if rec.Name != key {
-		return container.Absent, nil
+		return reference.Absent, nil
 	}
 	return presenceOf(rec), nil
 }
 
 // presenceOf is the presence of a network's record. Once provisioned it counts as accepted,
 // whatever its phase is now.
-func presenceOf(rec store.Record) container.Presence {
+func presenceOf(rec store.Record) reference.Presence {
 	switch {
 	case !rec.Deployed.IsZero():
-		return container.Accepted
+		return reference.Accepted
 	case here(rec):
-		return container.Coming
+		return reference.Coming
 	}
-	return container.Absent
+	return reference.Absent
 }
 
 // nobodys is Owners without any workload.
 type nobodys struct{}
 
-func (nobodys) Owner(id string) (container.Owner, error) {
-	return container.Owner{}, node.Errorf(node.NotExist, "the owner of reservation %s isn't known", id)
+func (nobodys) Owner(id string) (reference.Owner, error) {
+	return reference.Owner{}, node.Errorf(node.NotExist, "the owner of reservation %s isn't known", id)
 }
 
-func (nobodys) HasNetwork(string, string, workload.Hash) (container.Presence, error) {
-	return container.Absent, nil
+func (nobodys) HasNetwork(string, string, workload.Hash) (reference.Presence, error) {
+	return reference.Absent, nil
 }
 
 // contextOwners asks a context's OwnerCache for the users of reservations.
@@ -110,20 +110,20 @@ type contextOwners struct {
 	cache workload.OwnerCache
 }
 
-// Owner implements container.Owners. The cache tells only the user; type and hash come from
+// Owner implements reference.Owners. The cache tells only the user; type and hash come from
 // the node's own records. A reservation without a record is taken for a volume without a
 // hash, so that a container which names it by hash is refused.
-func (o contextOwners) Owner(id string) (container.Owner, error) {
+func (o contextOwners) Owner(id string) (reference.Owner, error) {
 	user, err := o.cache.OwnerOf(id)
 	if err != nil {
-		return container.Owner{}, err
+		return reference.Owner{}, err
 	}
 	own, err := o.Owners.Owner(id)
 	switch {
 	case node.KindOf(err) == node.NotExist:
-		own = container.Owner{Type: workload.TypeVolume}
+		own = reference.Owner{Type: workload.TypeVolume}
 	case err != nil:
-		return container.Owner{}, err
+		return reference.Owner{}, err
 	}
 	own.User = user
 	return own, nil
@@ -131,7 +131,7 @@ func (o contextOwners) Owner(id string) (container.Owner, error) {
 
 // OwnersFor returns the Owners of an engine made by New: its context's OwnerCache if there
 // is one, as in the published API, else its own records.
-func OwnersFor(ctx context.Context, records store.Records) container.Owners {
+func OwnersFor(ctx context.Context, records store.Records) reference.Owners {
 	own := NewOwners(records)
 	if cache := GetOwnerCache(ctx); cache != nil {
 		return contextOwners{own, cache}

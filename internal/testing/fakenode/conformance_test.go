@@ -153,6 +153,26 @@ func TestContainersConform(t *testing.T) {
 	})
 }
 
+func TestVMsConform(t *testing.T) {
+	conformance.VMsSuite(t, func(t *testing.T) conformance.VMsSubject {
+		v := fakenode.NewVMs(&fakenode.Calls{})
+		open := func(t *testing.T) conformance.VMsClient {
+			t.Helper()
+			return v.Serve(t)
+		}
+		return conformance.VMsSubject{
+			Client: open(t), Restart: open,
+			Spec: func(_ *testing.T, id string) node.VMSpec {
+				return node.VMSpec{
+					ID: id, User: "user", CPU: 1, Memory: 128 << 20, Kernel: "/boot/vmlinuz", Initrd: "/boot/initrd",
+					Disks: []node.VMDisk{{Path: "/pools/ssd0/vdisks/" + id, Serial: "data"}}, Config: []byte("config"),
+				}
+			},
+			Crash: func(_ *testing.T, vm node.VMInfo) { v.Crash(vm.ID) },
+		}
+	})
+}
+
 func TestIdentityConforms(t *testing.T) {
 	conformance.IdentitySuite(t, func(t *testing.T) conformance.IdentitySubject {
 		key, err := sign.Generate()

@@ -24,6 +24,7 @@ type Node struct {
 	Networks   *Networks
 	Debug      *Debug
 	Identity   *Identity
+	VMs        *VMs
 }
 
 // The ports of a Node's zdbs.
@@ -43,7 +44,7 @@ func New(t *testing.T, pools ...node.Pool) *Node {
 	images := NewImages(calls)
 	n := &Node{
 		Calls: calls, Storage: NewStorage(calls, pools...), ZDB: NewZDB(calls, FirstPort, LastPort),
-		Containers: NewContainers(calls, images), Images: images, Networks: NewNetworks(calls), Debug: NewDebug(calls), Identity: NewIdentity(calls, key),
+		Containers: NewContainers(calls, images), Images: images, Networks: NewNetworks(calls), Debug: NewDebug(calls), Identity: NewIdentity(calls, key), VMs: NewVMs(calls),
 	}
 	n.Containers.places = n.Networks.places
 	n.Storage.onErase = n.ZDB.erase
@@ -78,8 +79,10 @@ type Stubs struct {
 	Containers *stubs.ContainersStub
 	Images     *stubs.ImagesStub
 	Networks   *stubs.NetworksStub
+	Taps       *stubs.TapsStub
 	Debug      *stubs.DebugStub
 	Identity   *stubs.IdentityManagerStub
+	VMs        *stubs.VMsStub
 }
 
 // Serve serves the node's modules on an in-process bus until the test ends.
@@ -92,8 +95,10 @@ func (n *Node) Serve(t *testing.T) Stubs {
 		Containers: n.Containers.Serve(t),
 		Images:     n.Images.Serve(t),
 		Networks:   n.Networks.Serve(t),
+		Taps:       Taps{n.Networks}.Serve(t),
 		Debug:      n.Debug.Serve(t),
 		Identity:   n.Identity.Serve(t),
+		VMs:        n.VMs.Serve(t),
 	}
 }
 
@@ -149,4 +154,10 @@ func (d *Debug) Serve(t *testing.T) *stubs.DebugStub {
 func (i *Identity) Serve(t *testing.T) *stubs.IdentityManagerStub {
 	t.Helper()
 	return stubs.NewIdentityManagerStub(conformance.OnBus[node.IdentityManager](t, node.IdentityModule, bus.Object(node.IdentityObject, node.IdentityVersion), i))
+}
+
+// Serve returns the stub of the module.
+func (v *VMs) Serve(t *testing.T) *stubs.VMsStub {
+	t.Helper()
+	return stubs.NewVMsStub(conformance.OnBus[node.VMs](t, node.VMModule, bus.Object(node.VMObject, node.VMVersion), v))
 }

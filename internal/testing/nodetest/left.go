@@ -39,7 +39,7 @@ func (r *Remains) Left() []string {
 		out = append(out, "volume "+name)
 	}
 	patterns := []string{filepath.Join(filepath.Join(r.dir, "s"), "zdb/*.json"), filepath.Join(filepath.Join(r.dir, "s"), "zdb/*.damaged")}
-	for _, pattern := range []string{"container/*", "container/runc/*/*", "supervised/*", "log/c/*", "network/netns/*"} {
+	for _, pattern := range []string{"vm/*", "pools/*/vdisks/*", "container/*", "container/runc/*/*", "supervised/*", "log/c/*", "network/netns/*"} {
 		patterns = append(patterns, filepath.Join(filepath.Join(r.dir, "r"), pattern))
 	}
 	for _, pattern := range patterns {
@@ -86,11 +86,15 @@ func (r *Remains) mountsLeft() (out []string) {
 }
 
 func (r *Remains) groupsLeft() (out []string) {
-	parents, err := filepath.Glob("/sys/fs/cgroup/*/" + r.cgroup)
-	if err != nil {
-		r.tb.Fatal(err)
+	var parents []string
+	for _, name := range []string{r.cgroup, r.cgroup + "-vms"} {
+		found, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
+		if err != nil {
+			r.tb.Fatal(err)
+		}
+		parents = append(append(parents, found...), "/sys/fs/cgroup/"+name)
 	}
-	for _, parent := range append(parents, "/sys/fs/cgroup/"+r.cgroup) {
+	for _, parent := range parents {
 		_ = filepath.WalkDir(parent, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() && path != parent && e.Name() != ".shims" {
 				out = append(out, "group "+strings.TrimPrefix(path, "/sys/fs/cgroup/"))

@@ -169,7 +169,7 @@ func (n *Node) TryCroftd(args ...string) (string, error) {
 func (n *Node) command(croftd string, args ...string) (string, error) {
 	// Flags come after the command and its subcommands, before arguments.
 	i := 1
-	if len(args) > 1 && slices.Contains([]string{"store", "storage", "network", "container"}, args[0]) {
+	if len(args) > 1 && slices.Contains([]string{"store", "storage", "network", "container", "vm"}, args[0]) {
 		i = 2
 	}
 	full := append(append(append([]string{}, args[:i]...), n.Flags()...), args[i:]...)
@@ -258,6 +258,7 @@ func (n *Node) TryStatus() (Status, error) {
 // Reboot simulates a reboot of a stopped node: mounts, loop devices and the run folder are gone.
 func (n *Node) Reboot() {
 	n.w.Helper()
+	n.vmDown()
 	n.containerDown()
 	n.networkDown()
 	if err := TakeDown(n.Dir()); err != nil {

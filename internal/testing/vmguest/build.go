@@ -40,14 +40,15 @@ func Build(t testing.TB) Guest {
 	if runtime.GOARCH != "amd64" {
 		t.Fatalf("vmguest: cannot make the guest on %s: it runs on amd64 only", runtime.GOARCH)
 	}
-	g, err := build()
+	g, err := Make()
 	if err != nil {
 		t.Fatalf("vmguest: cannot make the guest: %v", err)
 	}
 	return g
 }
 
-func build() (Guest, error) {
+// Make is Build without a test.
+func Make() (Guest, error) {
 	dir, err := newestKernel()
 	if err != nil {
 		return Guest{}, err

@@ -3,7 +3,8 @@
 // it needs. It runs on amd64 only.
 //
 // The guest applies a NoCloud config disk (pkg/nocloud), prints each step on the console as a line that begins with
-// "guest ", the last one "guest ready HOSTNAME ADDRESS", and then answers HTTP on port 80:
+// "guest ", the last one "guest ready HOSTNAME ADDRESS" after the report that it is ready (nocloud.Report), and then
+// answers HTTP on port 80:
 //
 //	GET /                                   the hostname
 //	GET /boot                               its state: report.Boot, in JSON

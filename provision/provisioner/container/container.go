@@ -13,6 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 )
 
 // Config holds the modules, records and limits that the provisioner uses.
@@ -22,7 +23,7 @@ type Config struct {
 	Networks   Networks
 	Storage    Storage
 	Identity   Identity
-	Owners     Owners
+	Owners     reference.Owners
 	// Past knows the workloads of an older croft; nil means none.
 	Past provisioner.Past
 	// Layer is the size of a container's layer, the file system for its writes
@@ -67,8 +68,8 @@ func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (pro
 		_, err = want.mounts(p.Owners)
 	}
 	if err == nil {
-		var unheardOf bool
-		if unheardOf, err = want.unheardOf(p.Owners); unheardOf {
+		var unknown bool
+		if unknown, err = want.network.Unknown(p.Owners); unknown {
 			err = p.gateway(ctx, &want) // the network may exist though the records are lost
 		}
 	}
@@ -195,7 +196,7 @@ func (p *Provisioner) box(ctx context.Context, want plan, undo *provisioner.Undo
 
 // run joins the container to its network and starts it, and pushes its leaving on undo unless found.
 func (b made) run(ctx context.Context, networks Networks, containers Containers, undo *provisioner.Undo) (node.Member, error) {
-	id, network := b.want.spec.ID, b.want.network
+	id, network := b.want.spec.ID, b.want.network.Key()
 	member, err := networks.Join(ctx, b.want.member)
 	if !b.found && node.KindOf(err) != node.Exist {
 		undo.Push("its place in the network", func(ctx context.Context) error { return networks.Leave(ctx, network, id) })

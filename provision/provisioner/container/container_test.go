@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/provisioner/container"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 )
 
 // aContainer is a container's data, with additional members.
@@ -110,14 +110,14 @@ func TestRefusals(t *testing.T) {
 		"what isn't a volume":    {aContainer(`,"mounts":[{"volume_id":"5-1","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "5-1", must be a volume of yours on this node`},
 		"a missing volume":       {aContainer(`,"mounts":[{"volume_id":"7-7","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "7-7"`},
 		"a volume that comes": {aContainer(`,"mounts":[{"volume_id":"3-1","mountpoint":"/d"}]`),
-			func(f *world) { f.owners["3-1"] = container.Owner{User: f.user, Type: workload.TypeVolume} }, node.Transient, "volume 3-1 isn't there yet"},
+			func(f *world) { f.owners["3-1"] = reference.Owner{User: f.user, Type: workload.TypeVolume} }, node.Transient, "volume 3-1 isn't there yet"},
 		"a volume in whose place is another's": {aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/d"}]`),
 			func(f *world) { f.Storage.Put(volumeOf("1-1", 7)) }, node.Transient, "volume 1-1 isn't there yet"},
 		"a volume without a label": {aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/d"}]`),
 			func(f *world) { f.Storage.Put(node.Filesystem{Name: "1-1"}) }, node.Transient, "volume 1-1 isn't there yet"},
 		"a missing network": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1), nil, node.Refused, `data.network.network_id is "other"`},
 		"a network that comes": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1),
-			func(f *world) { f.known["other"] = container.Coming }, node.Transient, `network "other" isn't there yet`},
+			func(f *world) { f.known["other"] = reference.Coming }, node.Transient, `network "other" isn't there yet`},
 		"an open quote":   {aContainer(`,"entrypoint":"serve \"a"`), nil, node.Invalid, "data.entrypoint"},
 		"a bad box":       {aContainer(`,"secret_env":{"A":"` + strings.Repeat("00", 60) + `"}`), nil, node.Invalid, "data.secret_env.A"},
 		"flist storage":   {aContainer(`,"flist_storage":"zdb://x"`), nil, node.Invalid, "data.flist_storage"},

@@ -37,7 +37,7 @@ func (p *Provisioner) end(ctx context.Context, r *workload.Reservation, all bool
 	}
 	leave := func() error {
 		if want, err := planOf(r); err == nil {
-			return p.Networks.Leave(ctx, want.network, r.ID)
+			return p.Networks.Leave(ctx, want.network.Key(), r.ID)
 		}
 		return p.leaveAll(ctx, r.ID, claim)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/container"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 )
 
 var (
@@ -35,9 +36,9 @@ type world struct {
 	owner sign.KeyPair
 	past  provisioner.Past
 
-	owners map[string]container.Owner
+	owners map[string]reference.Owner
 	// known are the user's networks: by name, and by name and hash.
-	known map[string]container.Presence
+	known map[string]reference.Presence
 	// unread are the errors of reading "owner" and "has network".
 	unread map[string]error
 }
@@ -55,11 +56,11 @@ func newWorld(t *testing.T) *world {
 	n.Images.Offer("docker://example.com/a:1", fakenode.Content{Digest: "sha256:1234"})
 	return &world{
 		Node: n, t: t, stubs: n.Serve(t), user: user.ID(), owner: user,
-		owners: map[string]container.Owner{
+		owners: map[string]reference.Owner{
 			"1-1": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(1)}, "9-9": {User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(9)},
 			"1-2": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(2)}, "5-1": {User: user.ID(), Type: workload.TypeZDB, Hash: hashOf(5)},
 		},
-		known: map[string]container.Presence{"net": container.Accepted}, unread: map[string]error{},
+		known: map[string]reference.Presence{"net": reference.Accepted}, unread: map[string]error{},
 	}
 }
 
@@ -148,16 +149,16 @@ func (f *world) left() []string {
 	return out
 }
 
-func (f *world) Owner(id string) (container.Owner, error) {
+func (f *world) Owner(id string) (reference.Owner, error) {
 	if owner, ok := f.owners[id]; ok {
 		return owner, f.unread["owner"]
 	}
-	return container.Owner{}, node.Errorf(node.NotExist, "there is none")
+	return reference.Owner{}, node.Errorf(node.NotExist, "there is none")
 }
 
-func (f *world) HasNetwork(user, name string, hash workload.Hash) (container.Presence, error) {
+func (f *world) HasNetwork(user, name string, hash workload.Hash) (reference.Presence, error) {
 	if user != f.user {
-		return container.Absent, nil
+		return reference.Absent, nil
 	}
 	if hash != (workload.Hash{}) {
 		name += " " + hash.Hex()

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // Containers is the part of the container module that a container needs.
@@ -45,37 +44,4 @@ type Storage interface {
 // Identity opens boxes sealed to the node.
 type Identity interface {
 	Decrypt(ctx context.Context, box []byte) ([]byte, error)
-}
-
-// Owner is a reservation's owner by the node's own records.
-type Owner struct {
-	User string
-	Type workload.Type
-	// Hash is the hash that its user signed.
-	Hash workload.Hash
-}
-
-// Presence is the state of a network on this node.
-type Presence int
-
-// The presences.
-const (
-	// Absent: there is none, and none is pending.
-	Absent Presence = iota
-	// Coming: it is reserved but not provisioned yet.
-	Coming
-	// Accepted: it was provisioned.
-	Accepted
-)
-
-// Owners looks up the workloads' owners in the node's own records.
-type Owners interface {
-	// Owner returns the owner of a reservation that is on this node or pending.
-	// NotExist when there is none.
-	Owner(reservationID string) (Owner, error)
-	// HasNetwork returns the presence of a user's network of that name. With a
-	// nonzero hash it is that of the network's reservation of that hash: once
-	// provisioned, a reservation stays Accepted after the network was updated or
-	// deleted, for as long as the node remembers it.
-	HasNetwork(user, name string, hash workload.Hash) (Presence, error)
 }

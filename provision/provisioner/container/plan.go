@@ -1,7 +1,6 @@
 package container
 
 import (
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 )
 
 // plan holds the requests to the modules for one reservation.
@@ -19,12 +19,11 @@ type plan struct {
 	image node.ImageSpec
 	// spec lacks the parts that only the modules know: the volumes' paths, the
 	// layer's and the name servers.
-	spec node.ContainerSpec
-	// network is the key of the network to join, name its user's name for it.
-	network string
-	name    string
+	spec    node.ContainerSpec
+	network reference.Network
 	member  node.MemberSpec
-	refers  references
+	// volumes are the hashes of the mounted volumes, in the mounts' order: zero where the ID alone counts.
+	volumes []workload.Hash
 	// secrets are the sealed variables, auth the sealed image_auth.
 	secrets map[string]string
 	auth    string
@@ -55,7 +54,11 @@ func planOf(r *workload.Reservation) (plan, error) {
 	if err != nil {
 		return plan{}, node.WithKind(node.Invalid, err)
 	}
-	refers, err := referencesOf(data)
+	volumes, err := volumesOf(data)
+	if err != nil {
+		return plan{}, err
+	}
+	network, err := networkOf(r.User, data)
 	if err != nil {
 		return plan{}, err
 	}
@@ -67,12 +70,11 @@ func planOf(r *workload.Reservation) (plan, error) {
 			CPU: uint64(data.Capacity.CPU), Memory: data.Capacity.Bytes(), Interactive: data.Interactive,
 			ReadOnly: data.ReadOnly, NoCapabilities: data.NoCapabilities, NonRoot: data.NonRoot,
 		},
-		network: keyOf(r.User, string(data.Network.NetworkID)), name: string(data.Network.NetworkID), refers: refers,
-		secrets: data.SecretEnv, auth: data.ImageAuth,
+		network: network, volumes: volumes, secrets: data.SecretEnv, auth: data.ImageAuth,
 	}
-	p.member = node.MemberSpec{Network: p.network, Member: r.ID, Name: r.ID, IPs: ips, PublicIP6: data.Network.PublicIP6}
+	p.member = node.MemberSpec{Network: network.Key(), Member: r.ID, Name: r.ID, IPs: ips, PublicIP6: data.Network.PublicIP6}
 	if data.Interactive {
-		p.spec.Terminal, p.spec.Names = ips, names(r.ID, p.name)
+		p.spec.Terminal, p.spec.Names = ips, names(r.ID, network.Name)
 	}
 	maps.Copy(p.spec.Env, data.Env)
 	for _, m := range data.Mounts {
@@ -100,12 +102,6 @@ func addresses(n workload.ContainerNetwork) []string {
 		out = append(out, ip.String())
 	}
 	return out
-}
-
-// keyOf is the network module's key for a network.
-func keyOf(user, name string) string {
-	k := workload.NetworkKey(user, name)
-	return hex.EncodeToString(k[:])
 }
 
 // layerSuffix follows a reservation's ID in the name of its container's layer:
@@ -146,21 +142,8 @@ func (o opener) login(p *plan) error {
 	return err
 }
 
-// open opens one box. One that can't be opened is the user's mistake; an
-// identity module that doesn't answer isn't.
-func (o opener) open(path, sealed string) (plain []byte, err error) {
-	if o.r.DocumentVersion() == 1 {
-		plain, err = workload.OpenSecretV1(o.decrypt, sealed)
-	} else {
-		plain, err = workload.OpenSecret(o.decrypt, o.r.User, o.r.Type, path, sealed)
-	}
-	switch kind := node.KindOf(err); {
-	case err == nil:
-		return plain, nil
-	case kind == node.Internal || kind == node.Invalid:
-		return nil, node.Errorf(node.Invalid, "data.%s must be sealed to this node for this user and field: %w", path, err)
-	}
-	return nil, err
+func (o opener) open(path, sealed string) ([]byte, error) {
+	return provisioner.OpenSecret(o.r, o.decrypt, path, sealed)
 }
 
 // told describes a pull's progress, for people.

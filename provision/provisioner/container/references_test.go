@@ -8,7 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/provisioner/container"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
 )
 
 // byHash is the data of a container that names its two volumes and its network by hash.
@@ -19,7 +19,7 @@ func byHash(first, second, network workload.Hash) string {
 }
 
 // accepted records p as the presence of the network's reservation of that hash.
-func (f *world) accepted(name string, hash workload.Hash, p container.Presence) {
+func (f *world) accepted(name string, hash workload.Hash, p reference.Presence) {
 	f.known[name+" "+hash.Hex()] = p
 }
 
@@ -38,16 +38,16 @@ func TestReferencesByHash(t *testing.T) {
 		"the second is another one": {byHash(hashOf(1), hashOf(3), hashOf(net)), nil, node.Refused,
 			[]string{"data.mounts[1].volume_hash is " + hashOf(3).Hex(), "volume 1-2, " + hashOf(2).Hex()}},
 		"the node's records know no hash": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) {
-			f.owners["1-1"] = container.Owner{User: f.user, Type: workload.TypeVolume}
+			f.owners["1-1"] = reference.Owner{User: f.user, Type: workload.TypeVolume}
 		}, node.Refused, []string{"data.mounts[0].volume_hash"}},
 		"the right hash of somebody else's volume": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) {
-			f.owners["1-2"] = container.Owner{User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(2)}
+			f.owners["1-2"] = reference.Owner{User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(2)}
 		}, node.Refused, []string{`data.mounts[1].volume_id is "1-2", must be a volume of yours on this node`}},
 		"the network's reservation was never accepted": {byHash(hashOf(1), hashOf(2), hashOf(7)), nil, node.Refused,
 			[]string{"data.network.network_hash is " + hashOf(7).Hex(), `must be the hash of a reservation of your network "net" that this node has accepted, or be left out`}},
-		"the network's update is coming": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *world) { f.accepted("net", hashOf(7), container.Coming) },
+		"the network's update is coming": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *world) { f.accepted("net", hashOf(7), reference.Coming) },
 			node.Transient, []string{`network "net" doesn't match reservation ` + hashOf(7).Hex()}},
-		"another network's reservation": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *world) { f.accepted("other", hashOf(7), container.Accepted) },
+		"another network's reservation": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *world) { f.accepted("other", hashOf(7), reference.Accepted) },
 			node.Refused, []string{"data.network.network_hash"}},
 		"there is no network at all": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) { clear(f.known); f.removeNetwork() },
 			node.Refused, []string{`data.network.network_id is "net"`}},
@@ -58,12 +58,12 @@ func TestReferencesByHash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newWorld(t)
-			f.accepted("net", hashOf(net), container.Accepted)
+			f.accepted("net", hashOf(net), reference.Accepted)
 			if c.world != nil {
 				c.world(f)
 			}
 			ahead := newWorld(t)
-			ahead.accepted("net", hashOf(net), container.Accepted)
+			ahead.accepted("net", hashOf(net), reference.Accepted)
 			if c.world != nil {
 				c.world(ahead)
 			}
@@ -104,13 +104,13 @@ func TestAForgottenNetworkReservationEndsNoContainer(t *testing.T) {
 		"its layer is not":     func(f *world) { f.Storage.Lose("2-1.layer") },
 	} {
 		f := newWorld(t)
-		f.accepted("net", hashOf(8), container.Accepted)
+		f.accepted("net", hashOf(8), reference.Accepted)
 		r := f.reservation(byHash(hashOf(1), hashOf(2), hashOf(8)))
 		if _, err := f.provisioner().Provision(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
 		loses(f)
-		f.accepted("net", hashOf(8), container.Absent)
+		f.accepted("net", hashOf(8), reference.Absent)
 		if _, err := f.provisioner().Provision(context.Background(), r); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -130,22 +130,8 @@ func plan(r *workload.Reservation, decrypt workload.Decrypt) (node.NetworkSpec, 
 	return node.NetworkSpec{}, node.Errorf(node.Invalid, "data.net_resources has no entry for node %s", r.NodeID)
 }
 
-// open opens the private key of resource i. A box that can't be opened is the
-// user's mistake; an identity module that doesn't answer isn't.
+// open opens the private key of resource i.
 func open(r *workload.Reservation, i int, sealed string, decrypt workload.Decrypt) (string, error) {
-	path := fmt.Sprintf("net_resources[%d].wg_private_key", i)
-	var plain []byte
-	var err error
-	if r.DocumentVersion() == 1 {
-		plain, err = workload.OpenSecretV1(decrypt, sealed)
-	} else {
-		plain, err = workload.OpenSecret(decrypt, r.User, r.Type, path, sealed)
-	}
-	switch kind := node.KindOf(err); {
-	case err == nil:
-		return string(plain), nil
-	case kind == node.Internal || kind == node.Invalid:
-		return "", node.Errorf(node.Invalid, "data.%s must be a WireGuard key sealed to this node for this user and field: %w", path, err)
-	}
-	return "", err
+	plain, err := provisioner.OpenSecret(r, decrypt, fmt.Sprintf("net_resources[%d].wg_private_key", i), sealed)
+	return string(plain), err
 }

@@ -52,23 +52,14 @@ func planOf(r *workload.Reservation) (plan, error) {
 	}, nil
 }
 
-// opened returns the plan with its password opened. A box that can't be opened is
-// the user's mistake; an identity module that doesn't answer isn't.
+// opened returns the plan with its password opened.
 func (p plan) opened(ctx context.Context, r *workload.Reservation, identity Identity) (plan, error) {
 	if p.namespace.Password == "" {
 		return p, nil
 	}
 	decrypt := func(box []byte) ([]byte, error) { return identity.Decrypt(ctx, box) }
-	var plain []byte
-	var err error
-	if r.DocumentVersion() == 1 {
-		plain, err = workload.OpenSecretV1(decrypt, p.namespace.Password)
-	} else {
-		plain, err = workload.OpenSecret(decrypt, r.User, r.Type, "password", p.namespace.Password)
-	}
-	switch kind := node.KindOf(err); {
-	case kind == node.Internal || kind == node.Invalid:
-		return p, node.Errorf(node.Invalid, "data.password must be sealed to this node for this user and field: %w", err)
+	plain, err := provisioner.OpenSecret(r, decrypt, "password", p.namespace.Password)
+	switch {
 	case err != nil:
 		return p, err
 	case len(plain) == 0 || len(plain) > longestPassword:

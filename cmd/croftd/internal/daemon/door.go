@@ -9,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -18,7 +19,8 @@ func (d *daemon) openDoor(ctx context.Context, m clients, b *engineParts) error 
 		return nil
 	}
 	var err error
-	streams := d.containerStreams()
+	followers := logs.NewFollowers()
+	containers, vms := d.containerStreams(followers), d.vmStreams(m, b, followers)
 	b.door, err = userapi.Listen(ctx, userapi.Config{
 		NodeID: b.nodeID, Version: d.Version.Version, Listen: d.DoorListen, File: d.DoorFile, Log: d.host().Quiet().Log,
 		Sign: func(ctx context.Context, message []byte) ([]byte, error) {
@@ -28,12 +30,12 @@ func (d *daemon) openDoor(ctx context.Context, m clients, b *engineParts) error 
 		},
 		Confine:   ceiling.ConfineDoor(d.Config.Config, d.Log),
 		Now:       func() (time.Time, bool) { return b.clock.Now() },
-		Workloads: userWorkloads{b, m, d.Log}, Streams: streams,
+		Workloads: userWorkloads{b, m, vms.logDir, d.Log}, Streams: streamsByType{b, containers, vms},
 	})
 	if err != nil {
 		return err
 	}
-	b.endStreams = streams.close
+	b.endStreams = containers.close
 	d.Log.Info().Str("address", b.door.Address()).Msg("the door is open to users")
 	return nil
 }

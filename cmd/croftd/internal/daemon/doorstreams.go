@@ -9,6 +9,7 @@ import (
 	containermodule "github.com/croft-edge/croft/cmd/croftd/internal/module/container"
 	"github.com/croft-edge/croft/modules/container"
 	"github.com/croft-edge/croft/modules/container/execs"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -25,10 +26,10 @@ type containerStreams struct {
 	closed bool
 }
 
-func (d *daemon) containerStreams() *containerStreams {
+func (d *daemon) containerStreams(followers *logs.Followers) *containerStreams {
 	log := d.host().Quiet().Log
 	return &containerStreams{log: log, connect: func() (*container.Streams, error) {
-		return containermodule.OpenStreams(d.Config.Config, d.dialer, log)
+		return containermodule.OpenStreams(d.Config.Config, d.dialer, followers, log)
 	}}
 }
 

@@ -2,11 +2,15 @@ package daemon
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/logs"
+	"github.com/croft-edge/croft/pkg/nocloud"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -19,6 +23,7 @@ import (
 type userWorkloads struct {
 	parts   *engineParts
 	modules clients
+	logDir  string
 	log     zerolog.Logger
 }
 
@@ -50,10 +55,53 @@ func (r userWorkloads) Status(ctx context.Context, id string) (nodeapi.Status, e
 		ID: s.ID, Type: s.Type, Phase: string(s.Phase), State: s.State, Error: s.Error, Attempts: s.Attempts, NextAttempt: s.NextAttempt,
 		Expires: s.Expires, Delivered: s.Delivered, Waiting: s.Pending, Restored: s.Restored,
 	}
-	if s.Type == workload.TypeContainer {
+	switch s.Type {
+	case workload.TypeContainer:
 		r.ask(ctx, &out)
+	case workload.TypeKubernetes:
+		r.askVM(ctx, &out)
 	}
 	return out, nil
+}
+
+// The console's lines that are searched for the guest's report, and those that are shown.
+const (
+	reportLines = 200
+	shownLines  = 10
+)
+
+// askVM adds the vm module's answer, and the guest's report on its console; missing answers are left out.
+func (r userWorkloads) askVM(ctx context.Context, s *nodeapi.Status) {
+	ctx, cancel := context.WithTimeout(ctx, askContainer)
+	defer cancel()
+	vm, err := r.modules.vms.Inspect(ctx, s.ID)
+	if err != nil {
+		return
+	}
+	s.VM = &nodeapi.VM{State: vm.State, Accelerator: vm.Accelerator, Restarts: vm.Restarts, Ended: vm.Ended, Next: vm.Next, Cause: vm.Cause}
+	lines, err := logs.Last(r.logDir, s.ID, reportLines)
+	if err != nil {
+		return
+	}
+	// A report from before the VM's start is of another boot.
+	lines = slices.DeleteFunc(lines, func(l node.LogLine) bool { return l.At < vm.Since })
+	s.VM.Guest = reportIn(lines)
+	if s.VM.Guest == nocloud.Ready {
+		return
+	}
+	for _, l := range lines[max(0, len(lines)-shownLines):] {
+		s.VM.LastLog = append(s.VM.LastLog, l.Text)
+	}
+}
+
+// reportIn is the last report among lines of a console, which end with carriage returns.
+func reportIn(lines []node.LogLine) string {
+	for _, l := range slices.Backward(lines) {
+		if text, ok := strings.CutPrefix(l.Text, nocloud.Report); ok {
+			return strings.TrimSpace(text)
+		}
+	}
+	return ""
 }
 
 // ask adds the container module's answers; missing answers are left out.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/vm"
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
@@ -95,6 +96,7 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
 		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{
 			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
 			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
+			KubernetesImage: d.Texts[vm.KubernetesImage],
 		}),
 		Orphans: orphans,
 		Limits:  provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
@@ -201,7 +203,11 @@ func (m clients) room(ctx context.Context, host node.HostInfo, c config.Config, 
 	if err != nil {
 		return room{}, err
 	}
-	return roomOf(offered(host, status.Pools, c), status, b.sizes.beside(status.Pools, filesystems, b.present)), nil
+	disks, err := m.disks.List(ctx)
+	if err != nil {
+		return room{}, err
+	}
+	return roomOf(offered(host, status.Pools, c), status, b.sizes.beside(status.Pools, filesystems, disks, b.present)), nil
 }
 
 // brokenPools are the unusable pools in admission's form. The disk type of one may be unknown.

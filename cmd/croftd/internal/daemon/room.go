@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/croft-edge/croft/modules/network/carrier"
+	vdisk "github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/modules/vm/qemu"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/pkg/zdbspace"
@@ -70,6 +72,8 @@ func (s sizes) demand(r *workload.Reservation) (provisioner.Demand, error) {
 			return provisioner.Demand{}, node.WithKind(node.Invalid, err)
 		}
 		return onDisk(z.DiskType, zdbspace.Bound(z.Bytes())), nil
+	case workload.TypeKubernetes:
+		return s.kubernetes(r)
 	case workload.TypeNetwork:
 		n, err := workload.DataOf[workload.Network](r)
 		if err != nil {
@@ -78,6 +82,23 @@ func (s sizes) demand(r *workload.Reservation) (provisioner.Demand, error) {
 		return provisioner.Demand{Tunnels: tunnels(n, r.NodeID)}, nil
 	}
 	return provisioner.Demand{}, nil
+}
+
+// kubernetes is the demand of a VM with its emulator, which takes most without KVM, and its disk.
+func (s sizes) kubernetes(r *workload.Reservation) (provisioner.Demand, error) {
+	k, err := workload.DataOf[workload.Kubernetes](r)
+	if err != nil {
+		return provisioner.Demand{}, node.WithKind(node.Invalid, err)
+	}
+	size, ok := workload.VMSizeOf(k.Size)
+	if !ok {
+		return provisioner.Demand{}, node.Errorf(node.Invalid, "data.size is %d, must be from 1 to %d", k.Size, workload.MaxVMSize)
+	}
+	out := provisioner.Demand{CPU: size.CPU, Memory: size.Memory + qemu.Overhead(qemu.TCG)}
+	if s.layerOn != "" {
+		out = out.Add(onDisk(s.layerOn, vdisk.DiskRoom(size.Disk)))
+	}
+	return out, nil
 }
 
 // tunnels is the share of the wg carrier's memory that a network's part on a node takes.
@@ -124,7 +145,7 @@ func roomOf(total provisioner.Demand, status node.StorageStatus, b beside) room 
 }
 
 // beside is the storage module's promises that no workload's demand counts, in bytes: zdb containers'
-// own space, the kept data of ended workloads, virtual disks.
+// own space, the kept data of ended workloads.
 type beside struct {
 	sum provisioner.Demand
 	// held is the part of sum made for workloads that don't count as present, by ID.
@@ -132,9 +153,20 @@ type beside struct {
 }
 
 // beside computes the sums. present reports whether the workload of an ID counts.
-func (s sizes) beside(pools []node.Pool, filesystems []node.Filesystem, present func(id string) bool) beside {
+func (s sizes) beside(pools []node.Pool, filesystems []node.Filesystem, disks []node.VDisk, present func(id string) bool) beside {
 	out := beside{held: map[string]provisioner.Demand{}}
 	listed := map[string]uint64{}
+	for _, d := range disks {
+		room := vdisk.DiskRoom(d.Size)
+		listed[d.Pool] += room
+		size := onDisk(d.DiskType, room)
+		if !present(d.Name) {
+			out.held[d.Name] = out.held[d.Name].Add(size)
+		} else if d.DiskType == s.layerOn {
+			size = provisioner.Demand{}
+		}
+		out.sum = out.sum.Add(size)
+	}
 	for _, fs := range filesystems {
 		listed[fs.Pool] += fs.Size
 		size := onDisk(fs.DiskType, fs.Size)

@@ -1,8 +1,13 @@
 package daemon
 
 import (
+	"encoding/json"
+	"net"
+	"strings"
 	"testing"
 
+	vdisk "github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/modules/vm/qemu"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/pkg/zdbspace"
@@ -26,22 +31,22 @@ func TestRoomEqualsStorage(t *testing.T) {
 		filesystems = append(filesystems, node.Filesystem{Name: name, Pool: "ssd0", DiskType: workload.SSD, Size: size})
 		reserved += size
 	}
-	const vdisk = 512 * mib
+	const disk = 512 * mib
 	status := node.StorageStatus{Pools: []node.Pool{
-		{Name: "ssd0", DiskType: workload.SSD, Offered: 20 * gib, Reserved: reserved + vdisk},
+		{Name: "ssd0", DiskType: workload.SSD, Offered: 20 * gib, Reserved: reserved + disk},
 		{Name: "ssd1", DiskType: workload.SSD, Offered: 3*gib + gib/2},
 	}}
 	present := map[string]bool{"1-1": true, "2-1": true, "5-1": true}
-	b := s.beside(status.Pools, filesystems, func(id string) bool { return present[id] })
-	if want := (provisioner.Demand{SSD: 3*gib + 128*mib + vdisk}); b.sum != want {
+	b := s.beside(status.Pools, filesystems, nil, func(id string) bool { return present[id] })
+	if want := (provisioner.Demand{SSD: 3*gib + 128*mib + disk}); b.sum != want {
 		t.Errorf("beside are %+v, want %+v", b.sum, want)
 	}
 	r := roomOf(provisioner.Demand{SSD: 23*gib + gib/2}, status, b)
 	used := gib + 2*gib + zdbspace.Bound(gib) // 1-1, 2-1 and the namespace 5-1
-	if free, is := less(r.Total.SSD, used), less(20*gib, reserved+vdisk)+3*gib+gib/2; free != is {
+	if free, is := less(r.Total.SSD, used), less(20*gib, reserved+disk)+3*gib+gib/2; free != is {
 		t.Errorf("admission knows %d bytes to be free, storage has %d", free, is)
 	}
-	most := less(20*gib, reserved+vdisk)
+	most := less(20*gib, reserved+disk)
 	if r.free.SSD != most/gib*gib+3*gib || r.Whole.SSD != most {
 		t.Errorf("free are %+v, in one piece %+v", r.free, r.Whole)
 	}
@@ -64,6 +69,51 @@ func TestRoomEqualsStorage(t *testing.T) {
 	if b.held["3-1"] != (provisioner.Demand{SSD: gib}) || b.held["4-1"] != (provisioner.Demand{SSD: 2 * gib}) || len(b.held) != 2 {
 		t.Errorf("held are %+v", b.held)
 	}
+}
+
+// TestRoomOfVMs: a VM's disk counts once: as its demand, or as space that is taken beside all demands.
+func TestRoomOfVMs(t *testing.T) {
+	s := sizes{layerOn: workload.SSD}
+	r := &workload.Reservation{ID: "1-1", Type: workload.TypeKubernetes}
+	if err := reserve(r, 1); err != nil {
+		t.Fatal(err)
+	}
+	need, err := s.demand(r)
+	want := provisioner.Demand{CPU: 1, Memory: 2*gib + qemu.Overhead(qemu.TCG), SSD: vdisk.DiskRoom(50 * gib)}
+	if err != nil || need != want {
+		t.Errorf("the demand is %+v, %v; want %+v", need, err, want)
+	}
+	if err := reserve(r, 255); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.demand(r); node.KindOf(err) != node.Invalid {
+		t.Errorf("a size that there isn't: %v", err)
+	}
+	disks := []node.VDisk{
+		{Name: "1-1", Pool: "ssd0", DiskType: workload.SSD, Size: 50 * gib},
+		{Name: "2-1", Pool: "ssd0", DiskType: workload.SSD, Size: 8 * gib}, // of an ended VM
+		{Name: "3-1", Pool: "hdd0", DiskType: workload.HDD, Size: 8 * gib}, // made when the node had no SSD
+	}
+	other := uint64(gib)
+	pools := []node.Pool{
+		{Name: "ssd0", DiskType: workload.SSD, Offered: 100 * gib, Reserved: vdisk.DiskRoom(50*gib) + vdisk.DiskRoom(8*gib) + other},
+		{Name: "hdd0", DiskType: workload.HDD, Offered: 100 * gib, Reserved: vdisk.DiskRoom(8 * gib)},
+	}
+	b := s.beside(pools, nil, disks, func(id string) bool { return id == "1-1" || id == "3-1" })
+	if want := (provisioner.Demand{SSD: vdisk.DiskRoom(8*gib) + other, HDD: vdisk.DiskRoom(8 * gib)}); b.sum != want {
+		t.Errorf("beside are %+v, want %+v", b.sum, want)
+	}
+	if len(b.held) != 1 || b.held["2-1"] != (provisioner.Demand{SSD: vdisk.DiskRoom(8 * gib)}) {
+		t.Errorf("held are %+v", b.held)
+	}
+}
+
+// reserve makes r ask for a VM of a size.
+func reserve(r *workload.Reservation, size uint8) (err error) {
+	r.Data, err = json.Marshal(workload.Kubernetes{
+		Size: size, NetworkID: "net", IP: net.IPv4(10, 1, 2, 3).To4(), ClusterSecret: strings.Repeat("ab", 64), MasterIPs: []net.IP{}, SSHKeys: []string{},
+	})
+	return err
 }
 
 func TestLayersLieOnTheFastDisks(t *testing.T) {

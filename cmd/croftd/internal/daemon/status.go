@@ -31,15 +31,18 @@ type clients struct {
 	bus        zbus.Client
 	identity   *stubs.IdentityManagerStub
 	storage    *stubs.StorageStub
+	disks      *stubs.VDisksStub
 	host       *stubs.HostMonitorStub
 	containers *stubs.ContainersStub
 	images     *stubs.ImagesStub
+	vms        *stubs.VMsStub
 }
 
 func newClients(client zbus.Client) clients {
 	return clients{
-		bus: client, identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client),
+		bus: client, identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client), disks: stubs.NewVDisksStub(client),
 		host: stubs.NewHostMonitorStub(client), containers: stubs.NewContainersStub(client), images: stubs.NewImagesStub(client),
+		vms: stubs.NewVMsStub(client),
 	}
 }
 

@@ -74,8 +74,9 @@ func execOptions(r request) (nodeapi.ExecOptions, error) {
 	if err := decode(r.body, &o); err != nil {
 		return o, err
 	}
-	if n := len(o.Args); n < 1 || n > maxArgs || o.Args[0] == "" {
-		return o, node.Errorf(node.Invalid, "cannot run a command: args has %d members, must have 1 to %d, the first not empty", n, maxArgs)
+	console := o.Terminal && len(o.Args) == 0 // of a VM
+	if n := len(o.Args); !console && (n < 1 || n > maxArgs || o.Args[0] == "") {
+		return o, node.Errorf(node.Invalid, "cannot run a command: args has %d members, must have 1 to %d, the first not empty, or none with a terminal for a VM's console", n, maxArgs)
 	}
 	if n := len(o.Env); n > maxArgs {
 		return o, node.Errorf(node.Invalid, "cannot run a command: env has %d members, at most %d are allowed", n, maxArgs)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/vmguest/report"
+	"github.com/croft-edge/croft/pkg/nocloud"
 )
 
 // mostBytes is the longest body and the longest read of a disk.
@@ -26,6 +27,7 @@ func (g *guest) serve() error {
 		return err
 	}
 	g.ready = uptime()
+	os.Stdout.WriteString(nocloud.Report + nocloud.Ready + "\n")
 	say("ready %s %s", readText("/proc/sys/kernel/hostname"), g.address())
 	server := &http.Server{Handler: g.unlessHung(g.mux()), ReadHeaderTimeout: 30 * time.Second}
 	return server.Serve(listener)

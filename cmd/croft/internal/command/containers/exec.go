@@ -1,8 +1,10 @@
 package containers
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -21,9 +23,9 @@ import (
 func Exec(sh *shell.Shell) *cli.Command {
 	s := &commands{sh}
 	return &cli.Command{
-		Name: "exec", Category: "containers", Usage: "run a command in a container", ArgsUsage: "ID|NAME -- COMMAND…", Action: s.exec,
+		Name: "exec", Category: "containers", Usage: "run a command in a container, or open a VM's console", ArgsUsage: "ID|NAME [-- COMMAND…]", Action: s.exec,
 		Description: "Ends with the command's own exit code, and with 1 where croft itself fails. The command ends when croft does.\n\n" +
-			"Examples:\n  croft exec web -- ls -l /data\n  croft exec -it web -- sh\n  croft exec -i web -- tar x -C /data < data.tar",
+			"Examples:\n  croft exec web -- ls -l /data\n  croft exec -it web -- sh\n  croft exec -i web -- tar x -C /data < data.tar\n  croft exec -it master",
 		UseShortOptionHandling: true,
 		Flags: workspace.NodeFlags(
 			&cli.BoolFlag{Name: "interactive", Aliases: []string{"i"}, Usage: "connect croft's standard input to the command"},
@@ -42,8 +44,9 @@ func (e *ExitError) Error() string { return fmt.Sprintf("the command ended with 
 
 func (s *commands) exec(c *cli.Context) error {
 	args := c.Args().Slice()
-	if len(args) < 2 {
-		return shell.Usagef("exec takes an ID or NAME and a command, as in: croft exec web -- ls -l")
+	console := len(args) == 1 && c.Bool("interactive") && c.Bool("terminal")
+	if len(args) < 2 && !console {
+		return shell.Usagef("exec takes an ID or NAME and a command, as in: croft exec web -- ls -l; for a VM's console: croft exec -it ID")
 	}
 	o := nodeapi.ExecOptions{Args: args[1:], Env: c.StringSlice("env"), Terminal: c.Bool("terminal")}
 	for _, text := range o.Env {
@@ -60,11 +63,32 @@ func (s *commands) exec(c *cli.Context) error {
 	if c.Bool("interactive") {
 		streams.Stdin = s.Env.Stdin
 	}
+	if console {
+		streams.Stdin = leaving{s.Env.Stdin}
+		if _, err := fmt.Fprintln(s.Env.Stderr, "Ctrl-] leaves the console."); err != nil {
+			return err
+		}
+	}
 	code, err := s.execOn(c.Context, conn, at.ID, o, streams)
 	if err == nil && code != 0 {
 		return &ExitError{code}
 	}
 	return err
+}
+
+// leave is the key that ends a VM's console: Ctrl-].
+const leave = 0x1d
+
+// leaving ends at the key leave.
+type leaving struct{ from io.Reader }
+
+// Read implements io.Reader.
+func (l leaving) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	if i := bytes.IndexByte(p[:n], leave); i >= 0 {
+		return i, io.EOF
+	}
+	return n, err
 }
 
 // execOn runs it, with the terminal where there is to be one.

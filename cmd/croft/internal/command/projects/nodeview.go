@@ -1,6 +1,7 @@
 package projects
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
 	"github.com/croft-edge/croft/cmd/croft/internal/route"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/nocloud"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -40,9 +42,10 @@ type nodeView struct {
 	Reason    string             `json:"reason,omitempty"`
 	Container *nodeapi.Container `json:"container,omitempty"`
 	Image     *nodeapi.Image     `json:"image,omitempty"`
+	VM        *nodeapi.VM        `json:"vm,omitempty"`
 }
 
-// askNodes adds the nodes' own answers to the rows of the user's containers and unfinished
+// askNodes adds the nodes' own answers to the rows of the user's containers, VMs and unfinished
 // reservations. A node that isn't reached is shown as such, and is no failure.
 func askNodes(s *shell.Shell, c *cli.Context, router *route.Router, rows []row) {
 	key, err := s.Key(c)
@@ -79,7 +82,7 @@ func askNode(ctx context.Context, router *route.Router, r row, plain func(error)
 		return &nodeView{Reached: node.KindOf(err) == node.NotExist, Unknown: node.KindOf(err) == node.NotExist, Problem: plain(err)}
 	}
 	return &nodeView{
-		Reached: true, Container: v.Container, Image: v.Image,
+		Reached: true, Container: v.Container, Image: v.Image, VM: v.VM,
 		State: v.State, Phase: v.Phase, Waiting: v.Waiting, Reason: v.Error,
 	}
 }
@@ -87,10 +90,15 @@ func askNode(ctx context.Context, router *route.Router, r row, plain func(error)
 // undone reports whether the node hasn't finished a row's reservation or deletion.
 func undone(r row) bool { return r.State == verdict.Pending || r.State == verdict.Deleting }
 
-// worthAsking reports whether a row's node is asked: about containers, unfinished
+// worthAsking reports whether a row's node is asked: about containers and VMs, unfinished
 // reservations, and those that the explorer doesn't show.
 func worthAsking(r row) bool {
-	return r.ID != "" && (undone(r) || r.State == verdict.Unseen || r.Type == workload.TypeContainer && !workload.Ended(r.State))
+	return r.ID != "" && (undone(r) || r.State == verdict.Unseen || r.runs() && !workload.Ended(r.State))
+}
+
+// runs reports whether the workload is one that runs.
+func (r row) runs() bool {
+	return r.Type == workload.TypeContainer || r.Type == workload.TypeKubernetes
 }
 
 // addView puts the node's answer, which is in r.At, into the row's state and detail.
@@ -112,8 +120,8 @@ func addView(r *row) {
 	if r.Detail != "" {
 		parts = append(parts, r.Detail)
 	}
-	if r.Type == workload.TypeContainer && !(unfinished && r.At.Container == nil && r.At.Image == nil) || !r.At.Reached {
-		parts = append(parts, r.At.text())
+	if r.runs() && !(unfinished && r.At.none()) || !r.At.Reached {
+		parts = append(parts, r.At.text(r.Type))
 	}
 	r.Detail = strings.Join(parts, "; ")
 }
@@ -131,8 +139,11 @@ func (v *nodeView) why() string {
 	return v.Reason
 }
 
-// text is the view in a few words.
-func (v *nodeView) text() string {
+// none reports whether the node has nothing of the workload yet.
+func (v *nodeView) none() bool { return v.Container == nil && v.Image == nil && v.VM == nil }
+
+// text is the view of a workload of that type in a few words.
+func (v *nodeView) text(t workload.Type) string {
 	switch {
 	case v.Unknown:
 		return ""
@@ -142,8 +153,32 @@ func (v *nodeView) text() string {
 		return containerText(*v.Container)
 	case v.Image != nil:
 		return imageText(*v.Image)
+	case v.VM != nil:
+		return vmText(*v.VM)
+	case t == workload.TypeKubernetes:
+		return "the node has no VM yet"
 	}
 	return "the node has no container yet"
+}
+
+func vmText(vm nodeapi.VM) string {
+	out := vm.State
+	if vm.State == node.VMRunning {
+		out = cmp.Or(vm.Guest, "booting")
+		if vm.Guest != "" && vm.Guest != nocloud.Ready {
+			out = "not ready: " + vm.Guest
+		}
+	}
+	if vm.Accelerator == "tcg" {
+		out += ", emulated"
+	}
+	if vm.Restarts > 0 || vm.Ended > 0 {
+		out += fmt.Sprintf(", restarted %d times", vm.Restarts)
+	}
+	if vm.Cause != "" {
+		out += ", " + vm.Cause
+	}
+	return out
 }
 
 func containerText(k nodeapi.Container) string {
@@ -171,20 +206,35 @@ func imageText(i nodeapi.Image) string {
 	return "pulling its image: " + render.Bytes(i.Done)
 }
 
-// lastLines prints, below a table, the last output lines of containers that ended by themselves.
+// lastLog is the last lines that explain why a workload isn't well.
+func (v *nodeView) lastLog() []string {
+	switch {
+	case v == nil:
+		return nil
+	case v.Container != nil:
+		return v.Container.LastLog
+	case v.VM != nil:
+		return v.VM.LastLog
+	}
+	return nil
+}
+
+// lastLines prints, below a table, the last output lines of containers that ended by themselves, and of VMs that
+// aren't ready.
 func lastLines(s *shell.Shell, c *cli.Context, rows []row) error {
 	f, err := s.Output(c)
 	if err != nil || f != render.Table {
 		return err
 	}
 	for _, r := range rows {
-		if r.At == nil || r.At.Container == nil || len(r.At.Container.LastLog) == 0 {
+		lines := r.At.lastLog()
+		if len(lines) == 0 {
 			continue
 		}
 		if _, err := fmt.Fprintf(s.Env.Stdout, "\nlast lines of %s:\n", render.Line(r.label())); err != nil {
 			return err
 		}
-		for _, line := range r.At.Container.LastLog {
+		for _, line := range lines {
 			if _, err := fmt.Fprintln(s.Env.Stdout, "  "+render.Line(line)); err != nil {
 				return err
 			}

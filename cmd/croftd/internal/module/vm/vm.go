@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pkg/errors"
@@ -30,6 +31,8 @@ import (
 const (
 	emulator    = "qemu"
 	accelerator = "vm-accelerator"
+	// KubernetesImage is the setting of the folder of the image that Kubernetes VMs boot.
+	KubernetesImage = "kubernetes-image"
 )
 
 // workers are for calls that take long: a deletion waits for its guest's power-off.
@@ -42,6 +45,7 @@ func Descriptor() module.Descriptor {
 		Settings: config.InGroup("Virtual machines", []config.Setting{
 			{Name: emulator, Kind: config.Text, Default: "qemu-system-x86_64", Help: "QEMU's program: a path, or a name that is found in PATH", Set: config.SetText(emulator, program)},
 			{Name: accelerator, Kind: config.Text, Default: "auto", Help: "what executes guests: auto (kvm where it is seen to work, else tcg), kvm, or tcg", Set: config.SetText(accelerator, accelerators)},
+			{Name: KubernetesImage, Kind: config.Text, Help: "folder of the image that Kubernetes VMs boot; empty for none", Set: config.SetText(KubernetesImage, folder)},
 		}),
 		Commands: []module.Command{{
 			Name: "down", Usage: "end the stopped node's virtual machines; the node starts them again when it starts", Run: down,
@@ -69,6 +73,13 @@ func Descriptor() module.Descriptor {
 func program(text string) error {
 	if text == "" {
 		return errors.New("the path or the name of a program")
+	}
+	return nil
+}
+
+func folder(text string) error {
+	if text != "" && !filepath.IsAbs(text) {
+		return errors.New("an absolute path, or empty")
 	}
 	return nil
 }

@@ -1,0 +1,257 @@
+package vmimage
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/fielderror"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Manifest is the name of the file that describes an image.
+const Manifest = "image.json"
+
+// Limits of a manifest.
+const (
+	// maxManifest is its size, in bytes.
+	maxManifest = 64 << 10
+	// maxArguments is the length of the kernel command line, in bytes: what the node adds fits into the
+	// kernel's limit of 2048.
+	maxArguments = 1024
+)
+
+// Image is the files and the version of an image.
+type Image struct {
+	Name    string
+	Version string
+	// Kernel, Initrd and Root are absolute paths; Root is empty where the image has none.
+	Kernel    string
+	Initrd    string
+	Root      string
+	Arguments string
+}
+
+// document is the manifest.
+type document struct {
+	Format    int               `json:"format"`
+	Name      string            `json:"name"`
+	Version   string            `json:"version"`
+	Kernel    string            `json:"kernel"`
+	Initrd    string            `json:"initrd"`
+	Root      string            `json:"root,omitempty"`
+	Arguments string            `json:"arguments"`
+	SHA256    map[string]string `json:"sha256"`
+}
+
+// Folder is an image's folder. It is safe for concurrent use.
+type Folder struct {
+	path string
+
+	mu      sync.Mutex
+	checked map[string]identity // of files whose sums were right
+}
+
+// identity tells a file from others, and from itself after a change.
+type identity struct {
+	device, inode  uint64
+	size, modified int64
+	changed        int64
+	sum            string
+}
+
+// Open prepares an image's folder, which needn't exist yet. An empty path stands for no image.
+func Open(path string) *Folder { return &Folder{path: path, checked: map[string]identity{}} }
+
+// Path is the folder's.
+func (f *Folder) Path() string { return f.path }
+
+// Read returns the image after a check of its files. NotExist without a manifest, Invalid when it is wrong or a file
+// isn't what it says.
+func (f *Folder) Read() (Image, error) {
+	d, err := f.manifest()
+	if err != nil {
+		return Image{}, err
+	}
+	if err := d.validate(); err != nil {
+		return Image{}, node.Errorf(node.Invalid, "cannot use the image in %s: %s: %w", f.path, Manifest, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range d.files() {
+		if err := f.check(name, d.SHA256[name]); err != nil {
+			return Image{}, err
+		}
+	}
+	out := Image{
+		Name: d.Name, Version: d.Version, Arguments: d.Arguments,
+		Kernel: filepath.Join(f.path, d.Kernel), Initrd: filepath.Join(f.path, d.Initrd),
+	}
+	if d.Root != "" {
+		out.Root = filepath.Join(f.path, d.Root)
+	}
+	return out, nil
+}
+
+func (f *Folder) manifest() (document, error) {
+	if f.path == "" {
+		return document{}, node.Errorf(node.NotExist, "cannot find an image of virtual machines: the node is given none")
+	}
+	path := filepath.Join(f.path, Manifest)
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return document{}, node.Errorf(node.NotExist, "cannot find an image of virtual machines: there is no %s", path)
+	}
+	if err != nil {
+		return document{}, errors.Wrap(err, "cannot read an image's manifest")
+	}
+	defer file.Close()
+	raw, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
+	if err != nil {
+		return document{}, errors.Wrap(err, "cannot read an image's manifest")
+	}
+	if len(raw) > maxManifest {
+		return document{}, node.Errorf(node.Invalid, "cannot use %s: it has more than %d bytes", path, maxManifest)
+	}
+	var d document
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&d); err != nil {
+		return d, node.Errorf(node.Invalid, "cannot use %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// files are the names of the image's files.
+func (d document) files() []string {
+	out := []string{d.Kernel, d.Initrd}
+	if d.Root != "" {
+		out = append(out, d.Root)
+	}
+	return out
+}
+
+var (
+	fileName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	label    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$`)
+	sum      = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	printed  = regexp.MustCompile(`^[ -~]*$`)
+)
+
+func (d document) validate() error {
+	switch {
+	case d.Format != 1:
+		return fielderror.New("format", d.Format, "1")
+	case !label.MatchString(d.Name):
+		return fielderror.New("name", d.Name, "1 to 64 letters, digits, dots, dashes, underscores and plus signs")
+	case !label.MatchString(d.Version):
+		return fielderror.New("version", d.Version, "1 to 64 letters, digits, dots, dashes, underscores and plus signs")
+	case len(d.Arguments) > maxArguments || !printed.MatchString(d.Arguments):
+		return fielderror.New("arguments", d.Arguments, "at most %d printed ASCII characters", maxArguments)
+	}
+	for field, name := range map[string]string{"kernel": d.Kernel, "initrd": d.Initrd, "root": d.Root} {
+		if name == "" && field == "root" {
+			continue
+		}
+		if !fileName.MatchString(name) {
+			return fielderror.New(field, name, "the name of a file in the image's folder")
+		}
+		if !sum.MatchString(d.SHA256[name]) {
+			return fielderror.New("sha256."+name, d.SHA256[name], "64 hexadecimal digits in lower case")
+		}
+	}
+	return nil
+}
+
+// check compares a file with its sum, unless it was right before and has not changed since. The caller holds mu.
+func (f *Folder) check(name, want string) error {
+	path := filepath.Join(f.path, name)
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return node.Errorf(node.Invalid, "cannot use the image in %s: %s is missing", f.path, name)
+	}
+	if err != nil {
+		return errors.Wrap(err, "cannot read an image")
+	}
+	defer file.Close()
+	is, err := identify(file)
+	if err != nil {
+		return err
+	}
+	if is.sum = want; f.checked[name] == is {
+		return nil
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return errors.Wrapf(err, "cannot read %s", path)
+	}
+	if have := h.Sum(nil); !slices.Equal(have, decoded(want)) {
+		return node.Errorf(node.Invalid, "cannot use the image in %s: the SHA-256 of %s is %s, must be %s", f.path, name, hex.EncodeToString(have), want)
+	}
+	f.checked[name] = is
+	return nil
+}
+
+func decoded(sum string) []byte {
+	out, _ := hex.DecodeString(sum) // validated
+	return out
+}
+
+func identify(file *os.File) (identity, error) {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
+		return identity{}, errors.Wrapf(err, "cannot look at %s", file.Name())
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFREG {
+		return identity{}, node.Errorf(node.Invalid, "cannot use %s: it is no regular file", file.Name())
+	}
+	return identity{device: info.Dev, inode: info.Ino, size: info.Size, modified: info.Mtim.Nano(), changed: info.Ctim.Nano()}, nil
+}
+
+// Write makes an image of files in a folder: it adds their sums, and writes the manifest last.
+func Write(folder string, i Image) error {
+	d := document{
+		Format: 1, Name: i.Name, Version: i.Version, Kernel: filepath.Base(i.Kernel), Initrd: filepath.Base(i.Initrd), Arguments: i.Arguments,
+		SHA256: map[string]string{},
+	}
+	if i.Root != "" {
+		d.Root = filepath.Base(i.Root)
+	}
+	for _, name := range d.files() {
+		s, err := sumOf(filepath.Join(folder, name))
+		if err != nil {
+			return err
+		}
+		d.SHA256[name] = s
+	}
+	if err := d.validate(); err != nil {
+		return errors.Wrap(err, "cannot describe an image")
+	}
+	raw, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Wrap(atomicfile.WriteFile(filepath.Join(folder, Manifest), append(raw, '\n'), 0o644), "cannot write an image's manifest")
+}
+
+func sumOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot describe an image")
+	}
+	defer file.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, file)
+	return hex.EncodeToString(h.Sum(nil)), errors.Wrapf(err, "cannot read %s", path)
+}

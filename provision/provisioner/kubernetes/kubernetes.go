@@ -1,0 +1,237 @@
+// Package kubernetes provisions Kubernetes VMs. It handles, in this order: the network and its gateway, the node's
+// image, the cluster's secret, the disk, the tap device, and the VM with its config disk. The disk, the tap and the VM
+// are named after their reservation, and labelled with its hash.
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/vmimage"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
+)
+
+// Config holds the modules and records that the provisioner uses.
+type Config struct {
+	VMs      VMs
+	Disks    Disks
+	Storage  Storage
+	Taps     Taps
+	Networks Networks
+	Identity Identity
+	Owners   reference.Networks
+	// Image is the image that VMs boot.
+	Image Image
+}
+
+// Provisioner provisions reservations of type kubernetes.
+type Provisioner struct {
+	Config
+}
+
+// New makes the provisioner of Kubernetes VMs.
+func New(c Config) *Provisioner { return &Provisioner{c} }
+
+// slots is how many VMs are made or taken down at a time: an end waits for its guest's power-off.
+const slots = 4
+
+// Slots implements provisioner.Parallel.
+func (p *Provisioner) Slots() int { return slots }
+
+// HoldsData reports that taking a VM down loses the data on its disk.
+func (p *Provisioner) HoldsData() bool { return true }
+
+// Provision makes the VM and starts it, or adopts the existing one. A disk that exists is attached as it is.
+func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
+	result, err := p.provision(ctx, r)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot provision Kubernetes VM %s", r.ID)
+	}
+	return json.Marshal(result)
+}
+
+func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*workload.KubernetesResult, error) {
+	want, err := planOf(r)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := p.ready(ctx, r, want)
+	if err != nil {
+		return nil, err
+	}
+	var undo provisioner.Undo
+	tap, err := p.make(ctx, ready, &undo)
+	if err != nil {
+		return nil, undo.Rollback(ctx, err)
+	}
+	return &workload.KubernetesResult{ID: want.id, IP: tap.IPv4}, nil
+}
+
+// readied is a plan with all that it needs of others.
+type readied struct {
+	plan
+	// gateway is an address, subnet the network that it is in, on this node.
+	gateway string
+	subnet  string
+	image   vmimage.Image
+	secret  []byte
+	found   found
+}
+
+// found is which parts of the VM exist before an attempt.
+type found struct{ vm, tap, disk bool }
+
+func (f found) any() bool { return f.vm || f.tap || f.disk }
+
+// ready waits for nothing: what is missing is an error.
+func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want plan) (out readied, err error) {
+	out.plan = want
+	if out.found, err = p.find(ctx, want); err != nil {
+		return out, err
+	}
+	if out.found.vm && !out.found.disk {
+		return out, node.Errorf(node.Transient, "its VM is there, but its disk isn't: no other is made for it")
+	}
+	out.gateway, err = want.network.Gateway(ctx, p.Networks, p.Owners, func(context.Context) (bool, error) { return out.found.any(), nil })
+	if err != nil {
+		return out, err
+	}
+	if out.subnet, err = p.Networks.Subnet(ctx, want.network.Key()); err != nil {
+		return out, err
+	}
+	if out.image, err = p.Image.Read(); err != nil {
+		return out, imageError(err)
+	}
+	decrypt := func(box []byte) ([]byte, error) { return p.Identity.Decrypt(ctx, box) }
+	if out.secret, err = provisioner.OpenSecret(r, decrypt, "cluster_secret", want.sealed); err != nil {
+		return out, err
+	}
+	if !goodSecret(out.secret) {
+		return out, node.Errorf(node.Invalid, "data.cluster_secret holds %d bytes, must hold from %d to %d of printed ASCII", len(out.secret), leastSecret, mostSecret)
+	}
+	return out, nil
+}
+
+// imageError makes a node without an image refuse the VM. A broken image is the operator's matter, and is tried again.
+func imageError(err error) error {
+	if node.KindOf(err) == node.NotExist {
+		return node.Errorf(node.Refused, "this node runs no Kubernetes VMs: %w", err)
+	}
+	return node.Errorf(node.Transient, "the node's image for Kubernetes VMs can't be used now: %w", err)
+}
+
+// A cluster's secret is that many bytes long.
+const (
+	leastSecret = 8
+	mostSecret  = 4 << 10
+)
+
+func goodSecret(secret []byte) bool {
+	for _, b := range secret {
+		if b < ' ' || b > '~' {
+			return false
+		}
+	}
+	return len(secret) >= leastSecret && len(secret) <= mostSecret
+}
+
+// make makes the disk, the tap and the VM. What it makes is taken back by undo, newest first: the disk only
+// after its VM.
+func (p *Provisioner) make(ctx context.Context, r readied, undo *provisioner.Undo) (node.Tap, error) {
+	disk, err := p.disk(ctx, r)
+	if !r.found.disk && node.KindOf(err) != node.Exist {
+		undo.Push("its disk", func(ctx context.Context) error { return p.Disks.Deallocate(ctx, r.id) })
+	}
+	if err != nil {
+		return node.Tap{}, err
+	}
+	tap, err := p.Taps.Setup(ctx, node.TapSpec{
+		Network: r.network.Key(), VM: r.id, Name: r.id, IP: r.ip, Hash: r.claim.Hash, AdoptUnlabelled: r.claim.AdoptUnlabelled,
+	})
+	if !r.found.tap && node.KindOf(err) != node.Exist {
+		undo.Push("its tap device", func(ctx context.Context) error { return p.Taps.Remove(ctx, r.id) })
+	}
+	if err != nil {
+		return node.Tap{}, err
+	}
+	spec, err := r.spec(disk, tap)
+	if err == nil && r.found.vm && !r.found.tap {
+		err = p.VMs.Delete(ctx, r.id) // it has the device open that is gone
+	}
+	if err != nil {
+		return node.Tap{}, err
+	}
+	_, err = p.VMs.Run(ctx, spec)
+	if !r.found.vm && node.KindOf(err) != node.Exist {
+		undo.PushGuard("the VM", func(ctx context.Context) error { return p.VMs.Delete(ctx, r.id) })
+	}
+	return tap, err
+}
+
+// disk makes the disk, on an SSD if the node has one, or finds it.
+func (p *Provisioner) disk(ctx context.Context, r readied) (node.VDisk, error) {
+	spec := node.VDiskSpec{Name: r.id, Size: r.size.Disk, Hash: r.claim.Hash, AdoptUnlabelled: r.claim.AdoptUnlabelled}
+	if r.found.disk {
+		return p.Disks.Allocate(ctx, spec)
+	}
+	status, err := p.Storage.Status(ctx)
+	if err != nil {
+		return node.VDisk{}, err
+	}
+	spec.DiskType = workload.HDD
+	for _, pool := range status.Pools {
+		if pool.DiskType == workload.SSD {
+			spec.DiskType = workload.SSD
+		}
+	}
+	return p.Disks.Allocate(ctx, spec)
+}
+
+// The serial numbers of a VM's disks, by which its init finds them.
+const (
+	dataSerial = "data"
+	rootSerial = "root"
+)
+
+// spec is the request to the vm module.
+func (r readied) spec(disk node.VDisk, tap node.Tap) (node.VMSpec, error) {
+	config, err := r.configDisk(tap)
+	if err != nil {
+		return node.VMSpec{}, err
+	}
+	out := node.VMSpec{
+		ID: r.id, User: r.user, CPU: r.size.CPU, Memory: r.size.Memory, Kernel: r.image.Kernel, Initrd: r.image.Initrd, Arguments: r.image.Arguments,
+		Disks:  []node.VMDisk{{Path: disk.Path, Serial: dataSerial}},
+		Tap:    node.VMTap{Namespace: tap.Namespace, Device: tap.Device, MAC: tap.MAC},
+		Config: config, Hash: r.claim.Hash, AdoptUnlabelled: r.claim.AdoptUnlabelled,
+	}
+	if r.image.Root != "" {
+		out.Disks = append(out.Disks, node.VMDisk{Path: r.image.Root, Serial: rootSerial, ReadOnly: true})
+	}
+	return out, nil
+}
+
+// find asks the modules which parts of a VM exist. Exist when the VM of its ID is another reservation's.
+func (p *Provisioner) find(ctx context.Context, want plan) (out found, err error) {
+	vm, err := p.VMs.Inspect(ctx, want.id)
+	if err == nil {
+		out.vm, err = true, want.claim.Check("run VM "+want.id, vm.Hash)
+	}
+	if err != nil && node.KindOf(err) != node.NotExist {
+		return out, err
+	}
+	_, err = p.Disks.Inspect(ctx, want.id)
+	out.disk = err == nil
+	if err != nil && node.KindOf(err) != node.NotExist {
+		return out, err
+	}
+	taps, err := p.Taps.List(ctx)
+	out.tap = slices.ContainsFunc(taps, func(t node.Tap) bool { return t.VM == want.id })
+	return out, err
+}

@@ -1,0 +1,54 @@
+package kubernetes
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/vmimage"
+	"github.com/croft-edge/croft/provision/provisioner/reference"
+)
+
+// VMs is the part of the vm module that a Kubernetes VM needs.
+type VMs interface {
+	Run(ctx context.Context, spec node.VMSpec) (node.VMInfo, error)
+	Inspect(ctx context.Context, id string) (node.VMInfo, error)
+	Delete(ctx context.Context, id string) error
+	List(ctx context.Context) ([]node.VMInfo, error)
+}
+
+// Disks is the part of the storage module that it needs.
+type Disks interface {
+	Allocate(ctx context.Context, spec node.VDiskSpec) (node.VDisk, error)
+	Deallocate(ctx context.Context, name string) error
+	Inspect(ctx context.Context, name string) (node.VDisk, error)
+	List(ctx context.Context) ([]node.VDisk, error)
+}
+
+// Storage tells which types of disk the node has.
+type Storage interface {
+	Status(ctx context.Context) (node.StorageStatus, error)
+}
+
+// Taps is the part of the network module that it needs.
+type Taps interface {
+	Setup(ctx context.Context, spec node.TapSpec) (node.Tap, error)
+	Remove(ctx context.Context, vm string) error
+	List(ctx context.Context) ([]node.Tap, error)
+}
+
+// Networks finds the VM's network.
+type Networks interface {
+	reference.Gateways
+	Subnet(ctx context.Context, id string) (string, error)
+}
+
+// Identity opens boxes sealed to the node.
+type Identity interface {
+	Decrypt(ctx context.Context, box []byte) ([]byte, error)
+}
+
+// Image is the image that VMs boot.
+type Image interface {
+	// Read returns it. NotExist when the node has none.
+	Read() (vmimage.Image, error)
+}
