@@ -31,8 +31,6 @@ type Config struct {
 	// Logs says how the log carrier is started and how much it keeps; its
 	// RunDir is filled in.
 	Logs logs.Config
-	// Followers follow logs for Streams; nil: its own.
-	Followers *logs.Followers
 	// Image says how images are pulled and how long they are kept; its needs
 	// of containerd and of the containers are filled in.
 	Image image.Config
@@ -82,9 +80,6 @@ func (c Config) lock() (*filelock.Lock, error) {
 func (c Config) withDefaults() Config {
 	c.Containerd.RunDir, c.Containerd.StateDir = c.RunDir, c.StateDir
 	c.Logs.RunDir = c.RunDir
-	if c.Followers == nil {
-		c.Followers = logs.NewFollowers()
-	}
 	if c.Logs.Dir == "" {
 		c.Logs.Dir = filepath.Join(c.StateDir, "logs")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/containerdtest"
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/spec"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -173,7 +174,7 @@ func TestStopSignal(t *testing.T) {
 		follow := make(chan string, 1000)
 		want := map[string]string{"1-1": "stopped by terminated", "1-2": "stopped by quit", "1-3": "stopped by terminated"}[id]
 		go func() {
-			streams := newStreams(w.cfg.withDefaults(), w.module.daemon)
+			streams := newStreams(w.cfg.withDefaults(), w.module.daemon, logs.NewFollowers())
 			_ = streams.Logs(t.Context(), id, LogOptions{Tail: 10, Follow: true}, func(l node.LogLine) error {
 				follow <- l.Text
 				return nil

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/execs"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -127,7 +128,7 @@ func TestSecretVariablesAreOnNoDisk(t *testing.T) {
 	nowhere("after it was started again")
 
 	// What exec sets goes over the secrets.
-	streams, err := OpenStreams(w.cfg)
+	streams, err := OpenStreams(w.cfg, logs.NewFollowers())
 	must(t, err)
 	defer streams.Close()
 	var out bytes.Buffer

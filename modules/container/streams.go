@@ -30,8 +30,8 @@ type LogOptions struct {
 }
 
 // OpenStreams opens the streams of the containers of a Module with the same
-// Config.
-func OpenStreams(c Config) (*Streams, error) {
+// Config. One Followers is enough for a process.
+func OpenStreams(c Config, followers *logs.Followers) (*Streams, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -43,12 +43,12 @@ func OpenStreams(c Config) (*Streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStreams(c, d), nil
+	return newStreams(c, d, followers), nil
 }
 
 // newStreams makes Streams of a Config with its defaults.
-func newStreams(c Config, d *containerd.Daemon) *Streams {
-	return &Streams{index: c.index(d), execs: c.execs(), logDir: c.Logs.Dir, followers: c.Followers, close: d.Close}
+func newStreams(c Config, d *containerd.Daemon, followers *logs.Followers) *Streams {
+	return &Streams{index: c.index(d), execs: c.execs(), logDir: c.Logs.Dir, followers: followers, close: d.Close}
 }
 
 // Close lets go of containerd. Streams that are open end with their contexts.

@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/cio"
 
 	"github.com/croft-edge/croft/modules/container/execs"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -40,7 +41,7 @@ func (b *buffer) String() string {
 // streams are those of the world's containers.
 func (w *world) streams() *Streams {
 	w.Helper()
-	s, err := OpenStreams(w.cfg)
+	s, err := OpenStreams(w.cfg, logs.NewFollowers())
 	must(w, err)
 	w.Cleanup(func() { _ = s.Close() })
 	return s
@@ -49,7 +50,7 @@ func (w *world) streams() *Streams {
 // exec runs the tool in a container.
 func (w *world) exec(id string, args ...string) (code uint32, stdout, stderr string) {
 	w.Helper()
-	s := newStreams(w.cfg.withDefaults(), w.module.daemon)
+	s := newStreams(w.cfg.withDefaults(), w.module.daemon, logs.NewFollowers())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var out, errs buffer

@@ -258,7 +258,7 @@ func (n *Node) TryStatus() (Status, error) {
 // Reboot simulates a reboot of a stopped node: mounts, loop devices and the run folder are gone.
 func (n *Node) Reboot() {
 	n.w.Helper()
-	n.vmDown()
+	vmDown(n)
 	n.containerDown()
 	n.networkDown()
 	if err := TakeDown(n.Dir()); err != nil {

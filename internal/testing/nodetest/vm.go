@@ -89,7 +89,7 @@ func (w *World) Booted(namespace, ip string) (guest *vmguest.Client, boots int) 
 }
 
 // vmDown ends the stopped node's VMs.
-func (n *Node) vmDown() {
+func vmDown(n *Node) {
 	left, err := os.ReadDir(filepath.Join(n.RunDir(), "vm"))
 	if err != nil || len(left) == 0 {
 		return

@@ -165,7 +165,7 @@ func (w *World) close() {
 	defer w.mu.Unlock()
 	w.Processes.kill()
 	for _, n := range w.nodes {
-		n.vmDown()
+		vmDown(n)
 		n.containerDown()
 		n.networkDown()
 		n.removeGroups()

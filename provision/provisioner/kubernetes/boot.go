@@ -37,25 +37,25 @@ const cloudConfig = "#cloud-config\n"
 const prefix6 = 64
 
 // configDisk makes the image of the config disk.
-func (p readied) configDisk(tap node.Tap) ([]byte, error) {
+func (r readied) configDisk(tap node.Tap) ([]byte, error) {
 	data := bootData{
-		SSHAuthorizedKeys: p.keys,
-		Croft:             cluster{Secret: string(p.secret), Masters: append([]string{}, p.masters...), Address: tap.IPv4},
+		SSHAuthorizedKeys: r.keys,
+		Croft:             cluster{Secret: string(r.secret), Masters: append([]string{}, r.masters...), Address: tap.IPv4},
 	}
-	for _, name := range p.accounts {
+	for _, name := range r.accounts {
 		data.SSHImportID = append(data.SSHImportID, "gh:"+name)
 	}
 	user, err := json.Marshal(data)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot write its boot data")
 	}
-	link, err := linkOf(tap, p.gateway, p.subnet)
+	link, err := linkOf(tap, r.gateway, r.subnet)
 	if err != nil {
 		return nil, err
 	}
 	var image bytes.Buffer
 	err = nocloud.Write(&image, nocloud.Config{
-		InstanceID: p.id, Hostname: p.id, Interfaces: []nocloud.Interface{link}, SSHKeys: p.keys, UserData: append([]byte(cloudConfig), user...),
+		InstanceID: r.id, Hostname: r.id, Interfaces: []nocloud.Interface{link}, SSHKeys: r.keys, UserData: append([]byte(cloudConfig), user...),
 	})
 	return image.Bytes(), node.WithKind(node.Invalid, errors.Wrap(err, "cannot write its config disk"))
 }

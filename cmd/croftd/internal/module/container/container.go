@@ -143,7 +143,6 @@ func TakeDown(ctx context.Context, c config.Config, processes []ceiling.Process)
 // OpenStreams opens containers' outputs and inputs, with dialer for images.
 func OpenStreams(c config.Config, dialer *dial.Dialer, followers *logs.Followers, log zerolog.Logger) (*container.Streams, error) {
 	cfg := moduleConfig(c, log)
-	cfg.Followers = followers
 	cfg.Image.Sources.Dialer = dialer
-	return container.OpenStreams(cfg)
+	return container.OpenStreams(cfg, followers)
 }
