@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 // disk. What was synced before stays readable: after more starts, and when the index is made again from the log too.
 func TestPowerCutTakesAPartOfTheLog(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
-		for _, part := range []string{"middle", "end"} {
+		for _, part := range []string{"middle", "end", "page"} {
 			t.Run(fmt.Sprintf("sequential=%t,%s", sequential, part), func(t *testing.T) {
 				l := newLossyLog(t, sequential)
 				l.lose(part)
@@ -98,6 +99,10 @@ func (l *lossyLog) lose(part string) {
 		lost = func(i int) bool { return i >= lossyBefore }
 		second.content = second.content[:128]
 	}
+	if part == "page" {
+		// The end of one payload and the head of the next record, as when a page of the file is lost.
+		from, to = from+200, start(lossyBefore+1)+20
+	}
 	clear(first.content[from:to])
 	for i, key := range l.keys {
 		l.kept[key] = !lost(i)
@@ -114,6 +119,9 @@ func (l *lossyLog) check(start string) string {
 	s := open(l.t, cfg)
 	for i, key := range l.keys {
 		v, found, err := s.Get([]byte(key))
+		if errors.Is(err, store.ErrDamaged) && !l.kept[key] {
+			continue // its head was there, and says that there was a value
+		}
 		if want := l.kept[key]; err != nil || found != want || want && string(v) != lossyValue(i) {
 			l.t.Errorf("at %s start entry %d is %d bytes, %t, %v; want it there: %t", start, i, len(v), found, err, want)
 		}

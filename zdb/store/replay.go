@@ -128,11 +128,10 @@ func (p *replay) segment(seg *wal.Segment, off int64, last bool) (whole bool, er
 		}
 		switch {
 		case ok && (follows || p.trust.sure(seg, good)):
-			if err = p.record(&r); !follows {
-				scan.Off = end
-			}
+			// What is unreadable behind it, if anything, comes next.
+			err, scan.Off = p.record(&r), end
 		case follows:
-			err = p.lose(seg, good, scan.Off)
+			p.lose(seg, good, scan.Off)
 		default:
 			return whole, p.end(scan, seg, good, last)
 		}
@@ -158,53 +157,65 @@ func (p *replay) end(scan *wal.Scanner, seg *wal.Segment, good int64, last bool)
 }
 
 // lose goes on behind a part of a segment that can't be read.
-func (p *replay) lose(seg *wal.Segment, from, to int64) error {
+func (p *replay) lose(seg *wal.Segment, from, to int64) {
 	if p.trust.sure(seg, from) {
 		p.trust.lose(seg, from, to)
-		return nil
+		return
 	}
 	p.trust.damage.log.Error().Str("file", seg.Path).Int64("offset", from).Int64("bytes", to-from).
 		Msg("a power cut took a part of the log; the records there are lost")
 	p.trust.damage.count++
-	return p.settled(seg, p.log.Fill(seg, from, to))
+	p.note(seg, func() error { return p.log.Fill(seg, from, to) })
 }
 
 // cut removes the bytes after the last good record of a segment.
 func (p *replay) cut(seg *wal.Segment, good int64, last bool) error {
-	log := &p.trust.damage.log
-	if last {
-		log.Warn().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
-			Msg("the log has a torn end: cut")
-	} else {
-		log.Error().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
-			Msg("a power cut took the end of a segment; the records there are lost")
-	}
-	f, err := p.log.File(seg, false)
-	if err != nil {
+	truncate := func() error {
+		f, err := p.log.File(seg, false)
+		if err == nil {
+			err = f.Truncate(good)
+		}
 		return err
 	}
-	err = f.Truncate(good)
-	if !last && err != nil {
-		return p.settled(seg, err)
+	shorter := func() {
+		p.log.Bytes -= seg.Size - good
+		seg.Size, seg.Dirty = good, true
 	}
+	log := &p.trust.damage.log
+	if !last {
+		log.Error().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
+			Msg("a power cut took the end of a segment; the records there are lost")
+		if p.note(seg, truncate) {
+			shorter()
+		}
+		return nil
+	}
+	log.Warn().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
+		Msg("the log has a torn end: cut")
+	err := truncate()
 	if err != nil && !disk.IsFull(err) {
 		return err
 	}
 	p.log.Torn = err != nil // then it is cut before the next write
-	p.log.Bytes -= seg.Size - good
-	seg.Size, seg.Dirty = good, true
+	shorter()
 	return nil
 }
 
-// settled keeps a segment as it is when a full disk refused the note of what a power cut took from it. Without the
-// note, an index that is rebuilt takes the loss for damage, and older entries for suspect.
-func (p *replay) settled(seg *wal.Segment, err error) error {
-	if disk.IsFull(err) {
+// note changes a segment so that it shows what a power cut took from it, and reports whether it did. Without the note
+// the segment is kept as it is, and an index that is rebuilt takes the loss for damage, and older entries for suspect. Nothing is
+// noted while the index is made from nothing: without a checkpoint less is known to have been synced than was.
+func (p *replay) note(seg *wal.Segment, change func() error) bool {
+	if p.rebuild {
 		seg.Damaged = true
-		return nil
+		return false
 	}
 	seg.Dirty = true
-	return err
+	if err := change(); err != nil {
+		seg.Damaged = true
+		p.trust.damage.log.Warn().Err(err).Str("file", seg.Path).Msg("cannot note in the log what a power cut took")
+		return false
+	}
+	return true
 }
 
 // reach notes that the log got as far as a state.
@@ -356,7 +367,8 @@ func repairRecord(scan *wal.Scanner, at int64) (r wal.Record, ok bool, err error
 	}
 	scan.Off = end
 	payload, err := scan.Bytes(end-int64(r.Length), int(r.Length))
-	return r, err == nil && format.PayloadCRC(payload) == r.CRC, err
+	r.Payload = payload
+	return r, err == nil && r.Intact(), err
 }
 
 // tornAt says whether the rest of a segment is the beginning of a record: a write that got no further.

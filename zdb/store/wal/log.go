@@ -169,6 +169,9 @@ func (w *Log) Write(extra []byte) error {
 	return nil
 }
 
+// fillMost is the longest payload of a record of KindLost: it is read like any other's.
+const fillMost = 1 << 20
+
 // Fill covers the bytes of a segment between two records with records of KindLost, whose payload is what is there.
 func (w *Log) Fill(seg *Segment, from, to int64) error {
 	f, err := w.File(seg, false)
@@ -176,7 +179,7 @@ func (w *Log) Fill(seg *Segment, from, to int64) error {
 		return err
 	}
 	for from < to {
-		n := min(to-from, format.HeadShort+format.MaxValue)
+		n := min(to-from, format.HeadShort+fillMost)
 		if rest := to - from - n; rest > 0 && rest < format.HeadShort {
 			n -= format.HeadShort // the rest needs a head too
 		}
