@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/pkg/errors"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/vm/launch"
@@ -137,6 +138,31 @@ func openTap(t node.VMTap) (file *os.File, err error) {
 		return err
 	})
 	return file, err
+}
+
+// tapDrift says what is wrong with the tap device of a VM that runs, as far as it is known; empty when its QEMU has it
+// open. A tap device has a carrier while a process has it open (Linux, drivers/net/tun.c).
+func tapDrift(t node.VMTap) (drift string) {
+	if t.Device == "" {
+		return ""
+	}
+	err := netns.Do(t.Namespace, func() error {
+		link, err := netlink.LinkByName(t.Device)
+		var gone netlink.LinkNotFoundError
+		switch {
+		case errors.As(err, &gone):
+			drift = "its tap device is gone"
+		case err != nil:
+			return err
+		case link.Attrs().RawFlags&unix.IFF_UP != 0 && link.Attrs().RawFlags&unix.IFF_LOWER_UP == 0:
+			drift = "its tap device was made anew: the VM isn't connected"
+		}
+		return nil
+	})
+	if node.KindOf(err) == node.NotExist {
+		return "its network is gone"
+	}
+	return drift
 }
 
 // openTapHere opens it in the thread's namespace.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
@@ -278,4 +280,46 @@ func TestSpec(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+}
+
+// TestNewTapDevice: a VM whose tap device was made anew isn't connected, which is seen, and is started anew with it.
+func TestNewTapDevice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.read("7-1")
+	m := w.open(w.config())
+	info, err := m.Run(w.spec())
+	if err != nil || info.Drift != "" {
+		t.Fatalf("it is %+v, %v", info, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err = w.client().Wait(ctx)
+	must(t, err)
+	w.lab.Do(func() {
+		link, err := netlink.LinkByName(tapName)
+		must(t, err)
+		must(t, netlink.LinkDel(link))
+	})
+	if got, err := m.Inspect("7-1"); err != nil || got.Drift != "its tap device is gone" {
+		t.Errorf("without its tap device it is %+v, %v", got, err)
+	}
+	w.plug()
+	all, err := m.List()
+	if err != nil || len(all) != 1 || !strings.Contains(all[0].Drift, "made anew") || all[0].PID != info.PID {
+		t.Errorf("with another tap device it is %+v, %v", all, err)
+	}
+	again, err := m.Run(w.spec())
+	if err != nil || again.PID == info.PID || again.State != node.VMRunning || again.Restarts != 1 || again.Cause != "its tap device was made anew" {
+		t.Errorf("run again it is %+v, %v", again, err)
+	}
+	boot, err := w.client().Wait(ctx)
+	if err != nil || boot.Boots != 2 {
+		t.Errorf("the guest is %+v, %v", boot, err)
+	}
+	if same, err := m.Run(w.spec()); err != nil || same.PID != again.PID || same.Drift != "" {
+		t.Errorf("run a third time it is %+v, %v", same, err)
+	}
+	must(t, m.Delete("7-1"))
+	nothingLeft(t, w, m)
 }

@@ -34,7 +34,11 @@ func (m *Module) Run(spec node.VMSpec) (node.VMInfo, error) {
 	}
 	switch e.record.Phase {
 	case machine.Running:
-		return e.record.Info(), nil
+		if spec.Tap == e.record.Spec.Tap && tapDrift(spec.Tap) == "" {
+			return infoOf(e.record), nil
+		}
+		err := m.reconnect(ctx, e, spec)
+		return e.record.Info(), err
 	case machine.Waiting:
 		renewed, err := e.record.Renewed(spec)
 		if err == nil {
@@ -47,6 +51,34 @@ func (m *Module) Run(spec node.VMSpec) (node.VMInfo, error) {
 		return e.record.Info(), err
 	}
 	return node.VMInfo{}, node.Errorf(node.Busy, "cannot run VM %s: it is %s", spec.ID, e.record.Phase)
+}
+
+// reconnect starts a held VM that runs anew, with this spec: QEMU can't open another tap device.
+func (m *Module) reconnect(ctx context.Context, e *entry, spec node.VMSpec) error {
+	const cause = "its tap device was made anew"
+	m.cfg.Log.Warn().Str("id", e.id).Str("cause", cause).Msg("VM is started again")
+	at := m.folder.Of(e.id)
+	p, runs, err := at.Process()
+	if err == nil && runs {
+		err = m.processes.powerOff(ctx, at, p)
+	}
+	if err == nil {
+		err = m.processes.endGroup(ctx, e.id)
+	}
+	if err != nil {
+		return err
+	}
+	r, err := e.record.Exited(cause, time.Now(), machine.Pauses())
+	if err == nil {
+		r, err = r.Renewed(spec)
+	}
+	if err == nil {
+		err = at.WriteConfig(spec.Config)
+	}
+	if err := m.save(e, r, err); err != nil {
+		return err
+	}
+	return m.start(ctx, e)
 }
 
 // runNew starts a VM for the first time. When that fails nothing stays of it.

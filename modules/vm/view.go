@@ -11,7 +11,16 @@ import (
 // Inspect implements node.VMs.
 func (m *Module) Inspect(id string) (node.VMInfo, error) {
 	r, err := m.find("inspect", id)
-	return r.Info(), err
+	return infoOf(r), err
+}
+
+// infoOf describes a VM as it is now.
+func infoOf(r machine.Record) node.VMInfo {
+	out := r.Info()
+	if r.Phase == machine.Running {
+		out.Drift = tapDrift(r.Spec.Tap)
+	}
+	return out
 }
 
 // Exists implements node.VMs.
@@ -27,7 +36,7 @@ func (m *Module) Exists(id string) (bool, error) {
 func (m *Module) List() ([]node.VMInfo, error) {
 	out := []node.VMInfo{}
 	for _, r := range m.table.records() {
-		out = append(out, r.Info())
+		out = append(out, infoOf(r))
 	}
 	return out, nil
 }

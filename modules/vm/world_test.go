@@ -103,15 +103,21 @@ func newWorld(t *testing.T) *world {
 	w.lab = netlab.New(t).Namespace("vm")
 	w.lab.Bridge("br")
 	w.lab.Addr("br", gateway+"/24")
+	w.plug()
+	w.lab.Up("br")
+	return w
+}
+
+// plug makes the tap device, and connects it to the bridge.
+func (w *world) plug() {
+	w.t.Helper()
 	w.lab.Do(func() {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = tapName
-		must(t, netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_NO_PI}))
+		must(w.t, netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_NO_PI}))
 	})
 	w.lab.Attach(tapName, "br")
 	w.lab.Up(tapName)
-	w.lab.Up("br")
-	return w
 }
 
 // config is the module's configuration.

@@ -85,6 +85,9 @@ type VMInfo struct {
 	Next     int64
 	// Cause says why it ended, or why its last start failed; empty when neither happened.
 	Cause string
+	// Drift says what a running VM has lost, such as its tap device; empty when nothing: Run starts
+	// it anew.
+	Drift string
 }
 
 // VMStats is one reading of a VM's use.
@@ -114,8 +117,8 @@ type VMStatus struct {
 // VMs runs virtual machines, and starts those again that end by themselves. Bus:
 // vmd.manager@0.1.0.
 type VMs interface {
-	// Run starts it, or returns the one of that ID: one that runs is left as it is, one
-	// that waits is started now, with this spec. Exist when the one of that ID belongs to
+	// Run starts it, or returns the one of that ID: one that runs is left as it is unless it has
+	// Drift, one that waits is started now, with this spec. Exist when the one of that ID belongs to
 	// another reservation: it stays untouched.
 	Run(spec VMSpec) (VMInfo, error)
 	// Inspect returns it. NotExist when there is none.

@@ -77,8 +77,8 @@ func Open(path string) *Folder { return &Folder{path: path, checked: map[string]
 // Path is the folder's.
 func (f *Folder) Path() string { return f.path }
 
-// Read returns the image after a check of its files. NotExist without a manifest, Invalid when it is wrong or a file
-// isn't what it says.
+// Read returns the image after a check of its files. NotExist for the empty path, Transient without a manifest, which may
+// come, Invalid when it is wrong or a file isn't what it says.
 func (f *Folder) Read() (Image, error) {
 	d, err := f.manifest()
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *Folder) manifest() (document, error) {
 	path := filepath.Join(f.path, Manifest)
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return document{}, node.Errorf(node.NotExist, "cannot find an image of virtual machines: there is no %s", path)
+		return document{}, node.Errorf(node.Transient, "cannot find an image of virtual machines: there is no %s", path)
 	}
 	if err != nil {
 		return document{}, errors.Wrap(err, "cannot read an image's manifest")
@@ -177,7 +177,7 @@ func (d document) validate() error {
 // check compares a file with its sum, unless it was right before and has not changed since. The caller holds mu.
 func (f *Folder) check(name, want string) error {
 	path := filepath.Join(f.path, name)
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would be waited for
 	if errors.Is(err, os.ErrNotExist) {
 		return node.Errorf(node.Invalid, "cannot use the image in %s: %s is missing", f.path, name)
 	}

@@ -43,9 +43,9 @@ func TestRead(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("it is %+v, %v; want %+v", got, err, want)
 	}
-	for _, path := range []string{"", filepath.Join(dir, "none")} {
-		if _, err := vmimage.Open(path).Read(); node.KindOf(err) != node.NotExist {
-			t.Errorf("folder %q: %v", path, err)
+	for path, kind := range map[string]node.Kind{"": node.NotExist, filepath.Join(dir, "none"): node.Transient} {
+		if _, err := vmimage.Open(path).Read(); node.KindOf(err) != kind {
+			t.Errorf("folder %q: %v, want %s", path, err, kind)
 		}
 	}
 }

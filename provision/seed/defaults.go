@@ -122,14 +122,20 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	return s.Engine.Run(ctx)
 }
 
+// OwnerRecords is the part of the node's records that the provisioners need.
+type OwnerRecords interface {
+	reference.Owners
+	kubernetes.Records
+}
+
 // Settings configures DefaultProvisioners. With the zero value no user gets log lines, no
 // container can mount a volume, and no zdb namespace is known.
 type Settings struct {
 	// DebugUsers are the IDs of the users that may have a stream of the node's
 	// log lines.
 	DebugUsers []string
-	// Owners tells whose volumes and networks are on the node.
-	Owners reference.Owners
+	// Owners tells whose volumes and networks are on the node, and which workloads were deployed.
+	Owners OwnerRecords
 	// Past tells which workloads an older croft has made; nil means none.
 	Past provisioner.Past
 	// ContainerLayer is how much a container may write beside its volumes, in

@@ -43,6 +43,16 @@ func (o *Owners) Unlabelled(id string) bool {
 	return err == nil && rec.Unlabelled
 }
 
+// WasDeployed reports whether the workload of that ID was ever deployed, as far as the node
+// remembers.
+func (o *Owners) WasDeployed(id string) (bool, error) {
+	rec, err := o.records.Record(id)
+	if node.KindOf(err) == node.NotExist {
+		return false, nil
+	}
+	return err == nil && !rec.Deployed.IsZero(), err
+}
+
 // HasNetwork implements reference.Owners.
 func (o *Owners) HasNetwork(user, name string, hash workload.Hash) (reference.Presence, error) {
 	key := store.NetworkKey(workload.NetworkKey(user, name))
@@ -100,6 +110,8 @@ func (nobodys) Owner(id string) (reference.Owner, error) {
 	return reference.Owner{}, node.Errorf(node.NotExist, "the owner of reservation %s isn't known", id)
 }
 
+func (nobodys) WasDeployed(string) (bool, error) { return false, nil }
+
 func (nobodys) HasNetwork(string, string, workload.Hash) (reference.Presence, error) {
 	return reference.Absent, nil
 }
@@ -131,7 +143,7 @@ func (o contextOwners) Owner(id string) (reference.Owner, error) {
 
 // OwnersFor returns the Owners of an engine made by New: its context's OwnerCache if there
 // is one, as in the published API, else its own records.
-func OwnersFor(ctx context.Context, records store.Records) reference.Owners {
+func OwnersFor(ctx context.Context, records store.Records) OwnerRecords {
 	own := NewOwners(records)
 	if cache := GetOwnerCache(ctx); cache != nil {
 		return contextOwners{own, cache}

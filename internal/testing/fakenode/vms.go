@@ -60,11 +60,12 @@ func (v *VMs) Run(spec node.VMSpec) (node.VMInfo, error) {
 		if err := claim.Check("run VM "+spec.ID, one.spec.Hash); err != nil {
 			return node.VMInfo{}, err
 		}
-		switch v.now(one); one.info.State {
-		case node.VMWaiting:
+		v.now(one)
+		switch {
+		case one.info.State == node.VMWaiting || one.info.Drift != "":
 			one.spec = spec
 			v.start(one)
-		case node.VMBroken:
+		case one.info.State == node.VMBroken:
 			return node.VMInfo{}, node.Errorf(node.Busy, "cannot run VM %s: %s", spec.ID, one.info.Cause)
 		}
 		return one.info, nil
@@ -78,6 +79,7 @@ func (v *VMs) start(one *virtualMachine) {
 		one.info.Restarts++
 	}
 	one.info.State, one.info.PID, one.info.Since, one.info.Next, one.info.Accelerator = node.VMRunning, v.pids, time.Now().UnixNano(), 0, "tcg"
+	one.info.Drift = ""
 }
 
 // now starts a VM whose pause is over. The caller holds mu.
@@ -282,12 +284,21 @@ func (v *VMs) Crash(id string) {
 	}
 }
 
+// SetDrift makes a running VM lose something, until Run starts it anew.
+func (v *VMs) SetDrift(id, drift string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if one := v.have[id]; one != nil {
+		one.info.Drift = drift
+	}
+}
+
 // Break makes a VM's record unreadable.
 func (v *VMs) Break(id string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if one := v.have[id]; one != nil {
-		one.info.State, one.info.Cause = node.VMBroken, "its record can't be read"
+		one.info.State, one.info.Cause, one.info.Hash = node.VMBroken, "its record can't be read", ""
 	}
 }
 

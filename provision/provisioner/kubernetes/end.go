@@ -50,6 +50,9 @@ func (p *Provisioner) endParts(ctx context.Context, id string, claim provisioner
 
 func (p *Provisioner) endVM(ctx context.Context, id string, claim provisioner.Claim) error {
 	vm, err := p.VMs.Inspect(ctx, id)
+	if err == nil {
+		err = broken(vm)
+	}
 	if err != nil || !claim.Takes(vm.Hash) {
 		return err
 	}
@@ -79,6 +82,9 @@ func (p *Provisioner) endDisk(ctx context.Context, id string, claim provisioner.
 		return err
 	}
 	vm, err := p.VMs.Inspect(ctx, id)
+	if err == nil {
+		err = broken(vm)
+	}
 	if err == nil && claim.Takes(vm.Hash) {
 		return node.Errorf(node.Busy, "its VM has its disk open")
 	}

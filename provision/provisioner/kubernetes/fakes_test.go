@@ -33,6 +33,8 @@ type world struct {
 	// known are the user's networks: by name, and by name and hash.
 	known map[string]reference.Presence
 	image vmimage.Image
+	// deployed is whether reservations were deployed before.
+	deployed bool
 	// imageError is the error of reading the image.
 	imageError error
 }
@@ -72,6 +74,9 @@ func (w *world) provisioner() *kubernetes.Provisioner {
 
 // Read is kubernetes.Image.
 func (w *world) Read() (vmimage.Image, error) { return w.image, w.imageError }
+
+// WasDeployed is kubernetes.Records.
+func (w *world) WasDeployed(string) (bool, error) { return w.deployed, nil }
 
 // HasNetwork is reference.Networks.
 func (w *world) HasNetwork(user, name string, hash workload.Hash) (reference.Presence, error) {

@@ -14,7 +14,6 @@ import (
 	"github.com/croft-edge/croft/pkg/vmimage"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/provisioner/reference"
 )
 
 // Config holds the modules and records that the provisioner uses.
@@ -25,7 +24,7 @@ type Config struct {
 	Taps     Taps
 	Networks Networks
 	Identity Identity
-	Owners   reference.Networks
+	Owners   Records
 	// Image is the image that VMs boot.
 	Image Image
 }
@@ -95,8 +94,10 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want p
 	if out.found, err = p.find(ctx, want); err != nil {
 		return out, err
 	}
-	if out.found.vm && !out.found.disk {
-		return out, node.Errorf(node.Transient, "its VM is there, but its disk isn't: no other is made for it")
+	if !out.found.disk {
+		if err := p.withoutDisk(ctx, &out); err != nil {
+			return out, err
+		}
 	}
 	out.gateway, err = want.network.Gateway(ctx, p.Networks, p.Owners, func(context.Context) (bool, error) { return out.found.any(), nil })
 	if err != nil {
@@ -106,7 +107,7 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want p
 		return out, err
 	}
 	if out.image, err = p.Image.Read(); err != nil {
-		return out, imageError(err)
+		return out, imageError(err, out.found)
 	}
 	decrypt := func(box []byte) ([]byte, error) { return p.Identity.Decrypt(ctx, box) }
 	if out.secret, err = provisioner.OpenSecret(r, decrypt, "cluster_secret", want.sealed); err != nil {
@@ -118,9 +119,29 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want p
 	return out, nil
 }
 
-// imageError makes a node without an image refuse the VM. A broken image is the operator's matter, and is tried again.
-func imageError(err error) error {
-	if node.KindOf(err) == node.NotExist {
+// withoutDisk decides about a VM without a disk. One that was deployed had data on it: an empty one in its place would be a new
+// cluster with the old one's name. One that never was has been left by a lost answer, and is made anew.
+func (p *Provisioner) withoutDisk(ctx context.Context, r *readied) error {
+	was, err := p.Owners.WasDeployed(r.id)
+	if err != nil {
+		return err
+	}
+	if was {
+		return node.Errorf(node.Transient, "its disk is gone, and none is made in its place: delete the reservation, or put the disk back")
+	}
+	if !r.found.vm {
+		return nil
+	}
+	r.found.vm = false
+	if err := p.VMs.Delete(ctx, r.id); node.KindOf(err) != node.NotExist {
+		return err
+	}
+	return nil
+}
+
+// imageError makes a node without an image refuse a new VM. A broken image is the operator's matter, and is tried again.
+func imageError(err error, have found) error {
+	if node.KindOf(err) == node.NotExist && !have.any() {
 		return node.Errorf(node.Refused, "this node runs no Kubernetes VMs: %w", err)
 	}
 	return node.Errorf(node.Transient, "the node's image for Kubernetes VMs can't be used now: %w", err)
@@ -161,9 +182,6 @@ func (p *Provisioner) make(ctx context.Context, r readied, undo *provisioner.Und
 		return node.Tap{}, err
 	}
 	spec, err := r.spec(disk, tap)
-	if err == nil && r.found.vm && !r.found.tap {
-		err = p.VMs.Delete(ctx, r.id) // it has the device open that is gone
-	}
 	if err != nil {
 		return node.Tap{}, err
 	}
@@ -221,7 +239,10 @@ func (r readied) spec(disk node.VDisk, tap node.Tap) (node.VMSpec, error) {
 func (p *Provisioner) find(ctx context.Context, want plan) (out found, err error) {
 	vm, err := p.VMs.Inspect(ctx, want.id)
 	if err == nil {
-		out.vm, err = true, want.claim.Check("run VM "+want.id, vm.Hash)
+		out.vm, err = true, broken(vm)
+	}
+	if out.vm && err == nil {
+		err = want.claim.Check("run VM "+want.id, vm.Hash)
 	}
 	if err != nil && node.KindOf(err) != node.NotExist {
 		return out, err
@@ -234,4 +255,12 @@ func (p *Provisioner) find(ctx context.Context, want plan) (out found, err error
 	taps, err := p.Taps.List(ctx)
 	out.tap = slices.ContainsFunc(taps, func(t node.Tap) bool { return t.VM == want.id })
 	return out, err
+}
+
+// broken returns Busy for a VM of which nobody knows whose it is: its record can't be read.
+func broken(vm node.VMInfo) error {
+	if vm.State == node.VMBroken {
+		return node.Errorf(node.Busy, "VM %s can't be told: %s", vm.ID, vm.Cause)
+	}
+	return nil
 }

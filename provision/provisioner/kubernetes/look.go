@@ -42,6 +42,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	}
 	seen := map[provisioner.Label]provisioner.Seen{}
 	for _, vm := range vms {
+		vm.Hash = ownerOf(vm, disks, taps)
 		if isReservation(vm.ID) {
 			seen[provisioner.LabelOf(vm.ID, vm.Hash)] = provisioner.Seen{Drift: driftOf(vm, disks, taps)}
 		}
@@ -61,10 +62,32 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	return seen, nil
 }
 
+// ownerOf is the hash of a VM's reservation. That of a VM whose record can't be read is its disk's or its tap's: without one it
+// would be taken for an orphan, and ended.
+func ownerOf(vm node.VMInfo, disks []node.VDisk, taps []node.Tap) string {
+	if vm.State != node.VMBroken || vm.Hash != "" {
+		return vm.Hash
+	}
+	for _, d := range disks {
+		if d.Name == vm.ID {
+			return d.Hash
+		}
+	}
+	for _, t := range taps {
+		if t.VM == vm.ID {
+			return t.Hash
+		}
+	}
+	return ""
+}
+
 // driftOf compares a VM with what Provision makes.
 func driftOf(vm node.VMInfo, disks []node.VDisk, taps []node.Tap) string {
 	if vm.State == node.VMBroken {
 		return vm.Cause
+	}
+	if vm.Drift != "" {
+		return vm.Drift
 	}
 	if !slices.ContainsFunc(disks, func(d node.VDisk) bool { return d.Name == vm.ID && d.Hash == vm.Hash }) {
 		return noDisk

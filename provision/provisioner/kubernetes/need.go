@@ -42,6 +42,13 @@ type Networks interface {
 	Subnet(ctx context.Context, id string) (string, error)
 }
 
+// Records is the node's own records.
+type Records interface {
+	reference.Networks
+	// WasDeployed reports whether the workload of that ID was ever deployed: then its disk has data.
+	WasDeployed(reservationID string) (bool, error)
+}
+
 // Identity opens boxes sealed to the node.
 type Identity interface {
 	Decrypt(ctx context.Context, box []byte) ([]byte, error)
@@ -49,6 +56,6 @@ type Identity interface {
 
 // Image is the image that VMs boot.
 type Image interface {
-	// Read returns it. NotExist when the node has none.
+	// Read returns it. NotExist when the node is given none.
 	Read() (vmimage.Image, error)
 }

@@ -66,15 +66,18 @@ func (r userWorkloads) Status(ctx context.Context, id string) (nodeapi.Status, e
 
 // The console's lines that are searched for the guest's report, and those that are shown.
 const (
-	reportLines = 200
+	reportLines = 2000
 	shownLines  = 10
 )
+
+// reportLost stands for a report that is no longer among the lines that are searched.
+const reportLost = "its last report isn't among the console's last lines"
 
 // askVM adds the vm module's answer, and the guest's report on its console; missing answers are left out.
 func (r userWorkloads) askVM(ctx context.Context, s *nodeapi.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askContainer)
 	defer cancel()
-	vm, err := r.modules.vms.Inspect(ctx, s.ID)
+	vm, err := ownVM(ctx, r.parts, r.modules.vms, s.ID)
 	if err != nil {
 		return
 	}
@@ -85,7 +88,10 @@ func (r userWorkloads) askVM(ctx context.Context, s *nodeapi.Status) {
 	}
 	// A report from before the VM's start is of another boot.
 	lines = slices.DeleteFunc(lines, func(l node.LogLine) bool { return l.At < vm.Since })
-	s.VM.Guest = reportIn(lines)
+	whole := len(lines) < reportLines
+	if s.VM.Guest = reportIn(lines); s.VM.Guest == "" && !whole {
+		s.VM.Guest = reportLost
+	}
 	if s.VM.Guest == nocloud.Ready {
 		return
 	}

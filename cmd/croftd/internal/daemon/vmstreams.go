@@ -28,20 +28,37 @@ func (d *daemon) vmStreams(m clients, parts *engineParts, followers *logs.Follow
 	}
 }
 
+// ownVM is the VM of the reservation that the node has under an ID. NotExist when the VM of that ID is another's: an explorer
+// gives IDs, and an earlier VM may be left.
+func ownVM(ctx context.Context, parts *engineParts, vms *stubs.VMsStub, id string) (node.VMInfo, error) {
+	rec, err := parts.store.Record(id)
+	if err != nil {
+		return node.VMInfo{}, err
+	}
+	vm, err := vms.Inspect(ctx, id)
+	if err == nil && vm.Hash != rec.Hash.Hex() {
+		err = node.Errorf(node.NotExist, "cannot find VM %s: the one of that ID isn't this reservation's", id)
+	}
+	return vm, err
+}
+
 // Logs implements userapi.Streams.
 func (s *vmStreams) Logs(ctx context.Context, id string, o nodeapi.LogOptions, f func(node.LogLine) error) error {
-	rec, err := s.parts.store.Record(id)
+	vm, err := ownVM(ctx, s.parts, s.vms, id)
 	if err != nil {
 		return err
 	}
 	if o.Tail < 0 {
 		o.Tail = allLines
 	}
-	return s.followers.Read(ctx, logs.Log{Dir: s.logDir, ID: id, User: rec.Reservation.User}, o.Tail, o.Follow, f)
+	return s.followers.Read(ctx, logs.Log{Dir: s.logDir, ID: id, User: vm.User}, o.Tail, o.Follow, f)
 }
 
 // Stats implements userapi.Streams.
 func (s *vmStreams) Stats(ctx context.Context, id string) (node.ContainerStats, error) {
+	if _, err := ownVM(ctx, s.parts, s.vms, id); err != nil {
+		return node.ContainerStats{}, err
+	}
 	use, err := s.vms.Stats(ctx, id)
 	return node.ContainerStats{ID: use.ID, At: use.At, CPU: use.CPU, Memory: use.Memory, MemoryLimit: use.MemoryLimit}, err
 }
@@ -50,6 +67,9 @@ func (s *vmStreams) Stats(ctx context.Context, id string) (node.ContainerStats, 
 func (s *vmStreams) Exec(ctx context.Context, id string, o nodeapi.ExecOptions, streams nodeapi.ExecIO) (uint32, error) {
 	if len(o.Args) > 0 || !o.Terminal {
 		return 0, node.Errorf(node.Invalid, "cannot run a command in VM %s: a VM has a console only; use exec -it without a command, or ssh", id)
+	}
+	if _, err := ownVM(ctx, s.parts, s.vms, id); err != nil {
+		return 0, err
 	}
 	return 0, s.consoles.Attach(ctx, id, streams.Stdin, streams.Stdout)
 }
