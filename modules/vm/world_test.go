@@ -226,6 +226,13 @@ func (w *world) read(id string) *console {
 	return c
 }
 
+// Write implements io.Writer.
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(p)
+}
+
 func (c *console) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,6 +2,7 @@ package vmimage
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -79,7 +80,7 @@ func (f *Folder) Path() string { return f.path }
 
 // Read returns the image after a check of its files. NotExist for the empty path, Transient without a manifest, which may
 // come, Invalid when it is wrong or a file isn't what it says.
-func (f *Folder) Read() (Image, error) {
+func (f *Folder) Read(ctx context.Context) (Image, error) {
 	d, err := f.manifest()
 	if err != nil {
 		return Image{}, err
@@ -87,10 +88,8 @@ func (f *Folder) Read() (Image, error) {
 	if err := d.validate(); err != nil {
 		return Image{}, node.Errorf(node.Invalid, "cannot use the image in %s: %s: %w", f.path, Manifest, err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for _, name := range d.files() {
-		if err := f.check(name, d.SHA256[name]); err != nil {
+		if err := f.check(ctx, name, d.SHA256[name]); err != nil {
 			return Image{}, err
 		}
 	}
@@ -174,8 +173,8 @@ func (d document) validate() error {
 	return nil
 }
 
-// check compares a file with its sum, unless it was right before and has not changed since. The caller holds mu.
-func (f *Folder) check(name, want string) error {
+// check compares a file with its sum, unless it was right before and has not changed since.
+func (f *Folder) check(ctx context.Context, name, want string) error {
 	path := filepath.Join(f.path, name)
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would be waited for
 	if errors.Is(err, os.ErrNotExist) {
@@ -189,18 +188,41 @@ func (f *Folder) check(name, want string) error {
 	if err != nil {
 		return err
 	}
-	if is.sum = want; f.checked[name] == is {
+	if is.sum = want; f.known(name) == is {
 		return nil
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return errors.Wrapf(err, "cannot read %s", path)
+	if _, err := io.Copy(h, within{ctx, file}); err != nil {
+		return node.Errorf(node.Transient, "cannot read %s: %w", path, err)
 	}
 	if have := h.Sum(nil); !slices.Equal(have, decoded(want)) {
 		return node.Errorf(node.Invalid, "cannot use the image in %s: the SHA-256 of %s is %s, must be %s", f.path, name, hex.EncodeToString(have), want)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.checked[name] = is
 	return nil
+}
+
+// known is the file of that name whose sum was right.
+func (f *Folder) known(name string) identity {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.checked[name]
+}
+
+// within reads until ctx is done.
+type within struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+// Read implements io.Reader.
+func (w within) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.from.Read(p)
 }
 
 func decoded(sum string) []byte {

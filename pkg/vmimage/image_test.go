@@ -1,7 +1,9 @@
 package vmimage_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +37,7 @@ func write(t *testing.T, path, text string) {
 
 func TestRead(t *testing.T) {
 	dir := image(t)
-	got, err := vmimage.Open(dir).Read()
+	got, err := vmimage.Open(dir).Read(t.Context())
 	want := vmimage.Image{
 		Name: "kubernetes", Version: "1.36.3+1", Arguments: "quiet",
 		Kernel: filepath.Join(dir, "vmlinuz"), Initrd: filepath.Join(dir, "initrd"), Root: filepath.Join(dir, "root.squashfs"),
@@ -44,7 +46,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("it is %+v, %v; want %+v", got, err, want)
 	}
 	for path, kind := range map[string]node.Kind{"": node.NotExist, filepath.Join(dir, "none"): node.Transient} {
-		if _, err := vmimage.Open(path).Read(); node.KindOf(err) != kind {
+		if _, err := vmimage.Open(path).Read(t.Context()); node.KindOf(err) != kind {
 			t.Errorf("folder %q: %v, want %s", path, err, kind)
 		}
 	}
@@ -55,7 +57,7 @@ func TestChangedFile(t *testing.T) {
 	dir := image(t)
 	f := vmimage.Open(dir)
 	for range 2 {
-		if _, err := f.Read(); err != nil {
+		if _, err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,12 +70,25 @@ func TestChangedFile(t *testing.T) {
 	if err := os.Chtimes(path, time.Time{}, info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Read(); node.KindOf(err) != node.Invalid || !strings.Contains(err.Error(), "the SHA-256 of initrd") {
+	if _, err := f.Read(t.Context()); node.KindOf(err) != node.Invalid || !strings.Contains(err.Error(), "the SHA-256 of initrd") {
 		t.Errorf("a changed file: %v", err)
 	}
 	write(t, path, "content of initrd")
-	if _, err := f.Read(); err != nil {
+	if _, err := f.Read(t.Context()); err != nil {
 		t.Errorf("the right file again: %v", err)
+	}
+}
+
+// A large file isn't read on for an attempt that is over.
+func TestReadEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := vmimage.Open(image(t))
+	if _, err := f.Read(ctx); node.KindOf(err) != node.Transient || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v (%s)", err, node.KindOf(err))
+	}
+	if _, err := f.Read(t.Context()); err != nil {
+		t.Errorf("the next attempt: %v", err)
 	}
 }
 
@@ -116,7 +131,7 @@ func TestBadImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, path, string(raw))
-			if _, err := vmimage.Open(dir).Read(); node.KindOf(err) != node.Invalid || !strings.Contains(err.Error(), tt.says) || !strings.HasPrefix(err.Error(), "cannot use ") {
+			if _, err := vmimage.Open(dir).Read(t.Context()); node.KindOf(err) != node.Invalid || !strings.Contains(err.Error(), tt.says) || !strings.HasPrefix(err.Error(), "cannot use ") {
 				t.Errorf("%v, want %q", err, tt.says)
 			}
 		})

@@ -218,7 +218,7 @@ func (r *recovery) sameKind(k format.Kind) error {
 func (r *recovery) readHeaders() error {
 	p := r.replay.trust
 	if m := r.checkpoint; m != nil {
-		p.durable, p.damage.suspectBelow = m.At, m.SuspectBelow
+		p.durable, p.damage.suspectBelow, p.checkpointed = m.At, m.SuspectBelow, true
 	}
 	for _, seg := range r.log.Order {
 		h, ok, err := r.log.OwnHeader(seg)

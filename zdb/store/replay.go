@@ -100,6 +100,10 @@ func (p *replay) segment(seg *wal.Segment, off int64, last bool) (whole bool, er
 	var r wal.Record // one for all: the mode gets its address
 	for good := off; good < seg.Size; {
 		scan.Off = good
+		// Other files that replay reads may have closed this one, and its number may be another's.
+		if scan.F, err = p.log.File(seg, false); err != nil {
+			return false, err
+		}
 		var ok bool
 		if r, ok, err = scan.Next(last || !p.rebuild); err != nil {
 			return false, err
@@ -119,7 +123,8 @@ func (p *replay) segment(seg *wal.Segment, off int64, last bool) (whole bool, er
 			scan.Off = good
 		}
 		end, follows := scan.Off, true
-		if !ok || r.Payload != nil && !r.Intact() {
+		intact := ok && (r.Payload == nil || r.Intact())
+		if !intact {
 			// If something good follows it was damaged, else it is the torn end.
 			r.Key = slices.Clone(r.Key)
 			if follows, err = scan.Resync(); err != nil {
@@ -127,10 +132,13 @@ func (p *replay) segment(seg *wal.Segment, off int64, last bool) (whole bool, er
 			}
 		}
 		switch {
-		case ok && (follows || p.trust.sure(seg, good)):
-			// What is unreadable behind it, if anything, comes next.
+		case intact || ok && (p.trust.sure(seg, good) || follows && !r.Moved):
+			// What is unreadable behind it, if anything, comes next. A torn value is answered as damaged, never by an older one.
 			err, scan.Off = p.record(&r), end
+		case follows && scan.Off <= good:
+			return false, errors.Errorf("cannot read %s at %d: it is shorter than its size", seg.Path, good)
 		case follows:
+			// A torn copy of compaction too: its original is there for as long as the copy isn't synced.
 			p.lose(seg, good, scan.Off)
 		default:
 			return whole, p.end(scan, seg, good, last)
@@ -193,19 +201,23 @@ func (p *replay) cut(seg *wal.Segment, good int64, last bool) error {
 	log.Warn().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
 		Msg("the log has a torn end: cut")
 	err := truncate()
-	if err != nil && !disk.IsFull(err) {
+	switch {
+	case err != nil && !disk.IsFull(err):
 		return err
+	case err != nil && seg.Boot != p.trust.boot:
+		seg.Damaged = true // nothing more is written to it
+	default:
+		p.log.Torn = err != nil // then it is cut before the next write
 	}
-	p.log.Torn = err != nil // then it is cut before the next write
 	shorter()
 	return nil
 }
 
 // note changes a segment so that it shows what a power cut took from it, and reports whether it did. Without the note
 // the segment is kept as it is, and an index that is rebuilt takes the loss for damage, and older entries for suspect. Nothing is
-// noted while the index is made from nothing: without a checkpoint less is known to have been synced than was.
+// noted without a checkpoint and without the segment's header: then less is known to have been synced than was.
 func (p *replay) note(seg *wal.Segment, change func() error) bool {
-	if p.rebuild {
+	if !p.trust.checkpointed || seg.Boot == 0 {
 		seg.Damaged = true
 		return false
 	}
@@ -315,8 +327,10 @@ type trust struct {
 	damage  *damage
 	boot    uint64       // the machine's start
 	durable format.Place // all of the log before it was synced
-	lost    uint64       // slots that a damaged part of the log may have used up, until something good follows
-	spread  bool         // entries became suspect at the log's end: a checkpoint should say so soon
+	// checkpointed is whether a checkpoint says so, and not only the segments' headers.
+	checkpointed bool
+	lost         uint64 // slots that a damaged part of the log may have used up, until something good follows
+	spread       bool   // entries became suspect at the log's end: a checkpoint should say so soon
 }
 
 // sure reports whether a record written at a place must be on disk, so that its absence is damage: no power

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func (w *world) provisioner() *kubernetes.Provisioner {
 }
 
 // Read is kubernetes.Image.
-func (w *world) Read() (vmimage.Image, error) { return w.image, w.imageError }
+func (w *world) Read(context.Context) (vmimage.Image, error) { return w.image, w.imageError }
 
 // WasDeployed is kubernetes.Records.
 func (w *world) WasDeployed(string) (bool, error) { return w.deployed, nil }

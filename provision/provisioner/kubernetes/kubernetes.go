@@ -106,7 +106,7 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want p
 	if out.subnet, err = p.Networks.Subnet(ctx, want.network.Key()); err != nil {
 		return out, err
 	}
-	if out.image, err = p.Image.Read(); err != nil {
+	if out.image, err = p.Image.Read(ctx); err != nil {
 		return out, imageError(err, out.found)
 	}
 	decrypt := func(box []byte) ([]byte, error) { return p.Identity.Decrypt(ctx, box) }

@@ -57,5 +57,5 @@ type Identity interface {
 // Image is the image that VMs boot.
 type Image interface {
 	// Read returns it. NotExist when the node is given none.
-	Read() (vmimage.Image, error)
+	Read(ctx context.Context) (vmimage.Image, error)
 }
