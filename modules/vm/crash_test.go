@@ -54,9 +54,13 @@ func TestAgentIsKilledAtAnyTime(t *testing.T) {
 		must(t, err)
 		group, err := cgroup.At(w.cgroup + "/vm-7-1")
 		must(t, err)
-		if pids := group.PIDs(); len(pids) != 1 || uint64(pids[0]) != info.PID {
-			t.Errorf("life %d: processes %v run the VM, want %d", life, pids, info.PID)
-		}
+		// A process enters its control group soon after it has written down who it is.
+		eventually(t, "it is in its control group", func() error {
+			if pids := group.PIDs(); len(pids) != 1 || uint64(pids[0]) != info.PID {
+				return fmt.Errorf("life %d: processes %v run the VM, want %d", life, pids, info.PID)
+			}
+			return nil
+		})
 		must(t, m.Delete("7-1"))
 		nothingLeft(t, w, m)
 		m.Close()

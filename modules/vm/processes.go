@@ -122,7 +122,15 @@ func kill(p machine.Process) error {
 	if !p.Runs() {
 		return nil
 	}
-	return watch.Signal(unix.SIGKILL)
+	return killWatched(watch)
+}
+
+// killWatched kills a watched process; one that has just ended is no error.
+func killWatched(watch *carrier.Process) error {
+	if err := watch.Signal(unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
 }
 
 // endGroup ends a VM's control group with all that is in it.
@@ -167,7 +175,7 @@ func (p processes) powerOff(ctx context.Context, at machine.Files, one machine.P
 		break
 	}
 	p.cfg.Log.Warn().Int("pid", one.PID).Dur("after", p.cfg.PowerOff).Msg("a guest has not powered off: its VM is ended")
-	if err := watch.Signal(unix.SIGKILL); err != nil {
+	if err := killWatched(watch); err != nil {
 		return err
 	}
 	select {
