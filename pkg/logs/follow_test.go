@@ -97,7 +97,12 @@ func TestFollowersSeeEachLineOnce(t *testing.T) {
 	}
 	for i, f := range followers {
 		head := strings.Join([]string{"a", "b", "c"}[3-min(i, 3):], "|")
-		if got := f.text(); strings.TrimPrefix(got, "|") != strings.TrimPrefix(head+want.String()+"|end", "|") {
+		got, all := f.text(), head+want.String()+"|end"
+		// Nobody sees when the follower that wants no line from before begins: it has all from then on.
+		if i == 0 && strings.HasSuffix(all, "|"+got) {
+			continue
+		}
+		if strings.TrimPrefix(got, "|") != strings.TrimPrefix(all, "|") {
 			t.Errorf("follower %d has %d bytes, want %d", i, len(got), len(head)+want.Len()+4)
 		}
 	}
