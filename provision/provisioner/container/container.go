@@ -6,6 +6,8 @@ package container
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -22,7 +24,7 @@ type Config struct {
 	Images     Images
 	Networks   Networks
 	Storage    Storage
-	Identity   Identity
+	Identity   provisioner.Identity
 	Owners     reference.Owners
 	// Past knows the workloads of an older croft; nil means none.
 	Past provisioner.Past
@@ -86,7 +88,7 @@ func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (pro
 func (p *Provisioner) pull(ctx context.Context, r *workload.Reservation) (node.Image, error) {
 	want, err := p.plan(r)
 	if err == nil {
-		err = p.opener(ctx, r).login(&want)
+		err = p.login(ctx, r, &want)
 	}
 	if err != nil {
 		return node.Image{}, err
@@ -104,8 +106,32 @@ func (p *Provisioner) plan(r *workload.Reservation) (plan, error) {
 	return want.claimed(claim), err
 }
 
-func (p *Provisioner) opener(ctx context.Context, r *workload.Reservation) opener {
-	return opener{r, func(box []byte) ([]byte, error) { return p.Identity.Decrypt(ctx, box) }}
+// secrets opens the plan's sealed variables.
+func (p *Provisioner) secrets(ctx context.Context, r *workload.Reservation, want *plan) error {
+	for _, name := range slices.Sorted(maps.Keys(want.secrets)) {
+		if _, both := want.spec.Env[name]; both {
+			return node.Errorf(node.Invalid, "data.secret_env.%s is in env too, must be in one of them", name)
+		}
+		plain, err := provisioner.OpenSecret(ctx, p.Identity, r, "secret_env."+name, want.secrets[name])
+		if err != nil {
+			return err
+		}
+		if slices.Contains(plain, 0) {
+			return node.Errorf(node.Invalid, "data.secret_env.%s holds a zero byte, which no variable can", name)
+		}
+		want.spec.Secrets[name] = string(plain)
+	}
+	return nil
+}
+
+// login opens the plan's user and password at the registry.
+func (p *Provisioner) login(ctx context.Context, r *workload.Reservation, want *plan) error {
+	if want.auth == "" {
+		return nil
+	}
+	plain, err := provisioner.OpenSecret(ctx, p.Identity, r, "image_auth", want.auth)
+	want.image.Auth = string(plain)
+	return err
 }
 
 // Provision makes the container and starts it, or adopts the existing one.
@@ -139,7 +165,7 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation) (want 
 	if want, err = p.plan(r); err != nil {
 		return want, image, err
 	}
-	if err := p.opener(ctx, r).env(&want); err != nil {
+	if err := p.secrets(ctx, r, &want); err != nil {
 		return want, image, err
 	}
 	if err := p.volumes(ctx, &want); err != nil {

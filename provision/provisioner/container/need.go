@@ -40,8 +40,3 @@ type Storage interface {
 	ListFilesystems(ctx context.Context) ([]node.Filesystem, error)
 	Status(ctx context.Context) (node.StorageStatus, error)
 }
-
-// Identity opens boxes sealed to the node.
-type Identity interface {
-	Decrypt(ctx context.Context, box []byte) ([]byte, error)
-}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -107,44 +106,6 @@ func addresses(n workload.ContainerNetwork) []string {
 // layerSuffix follows a reservation's ID in the name of its container's layer:
 // no volume has such a name.
 const layerSuffix = ".layer"
-
-// opener opens one reservation's boxes, sealed to the node.
-type opener struct {
-	r       *workload.Reservation
-	decrypt workload.Decrypt
-}
-
-// env opens the sealed variables for the plan.
-func (o opener) env(p *plan) error {
-	for _, name := range slices.Sorted(maps.Keys(p.secrets)) {
-		if _, both := p.spec.Env[name]; both {
-			return node.Errorf(node.Invalid, "data.secret_env.%s is in env too, must be in one of them", name)
-		}
-		plain, err := o.open("secret_env."+name, p.secrets[name])
-		if err != nil {
-			return err
-		}
-		if slices.Contains(plain, 0) {
-			return node.Errorf(node.Invalid, "data.secret_env.%s holds a zero byte, which no variable can", name)
-		}
-		p.spec.Secrets[name] = string(plain)
-	}
-	return nil
-}
-
-// login opens the registry's user and password.
-func (o opener) login(p *plan) error {
-	if p.auth == "" {
-		return nil
-	}
-	plain, err := o.open("image_auth", p.auth)
-	p.image.Auth = string(plain)
-	return err
-}
-
-func (o opener) open(path, sealed string) ([]byte, error) {
-	return provisioner.OpenSecret(o.r, o.decrypt, path, sealed)
-}
 
 // told describes a pull's progress, for people.
 func told(i node.Image) string {

@@ -23,7 +23,7 @@ type Config struct {
 	Storage  Storage
 	Taps     Taps
 	Networks Networks
-	Identity Identity
+	Identity provisioner.Identity
 	Owners   Records
 	// Image is the image that VMs boot.
 	Image Image
@@ -109,8 +109,7 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want p
 	if out.image, err = p.Image.Read(ctx); err != nil {
 		return out, imageError(err, out.found)
 	}
-	decrypt := func(box []byte) ([]byte, error) { return p.Identity.Decrypt(ctx, box) }
-	if out.secret, err = provisioner.OpenSecret(r, decrypt, "cluster_secret", want.sealed); err != nil {
+	if out.secret, err = provisioner.OpenSecret(ctx, p.Identity, r, "cluster_secret", want.sealed); err != nil {
 		return out, err
 	}
 	if !goodSecret(out.secret) {

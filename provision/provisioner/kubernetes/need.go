@@ -49,11 +49,6 @@ type Records interface {
 	WasDeployed(reservationID string) (bool, error)
 }
 
-// Identity opens boxes sealed to the node.
-type Identity interface {
-	Decrypt(ctx context.Context, box []byte) ([]byte, error)
-}
-
 // Image is the image that VMs boot.
 type Image interface {
 	// Read returns it. NotExist when the node is given none.

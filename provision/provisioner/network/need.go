@@ -12,8 +12,3 @@ type Networks interface {
 	Delete(ctx context.Context, id string) error
 	List(ctx context.Context) ([]node.NetworkInfo, error)
 }
-
-// Identity opens boxes sealed to the node.
-type Identity interface {
-	Decrypt(ctx context.Context, box []byte) ([]byte, error)
-}

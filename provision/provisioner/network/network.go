@@ -20,18 +20,18 @@ import (
 // Provisioner provisions reservations of type network.
 type Provisioner struct {
 	networks Networks
-	identity Identity
+	identity provisioner.Identity
 }
 
 // New makes the provisioner of networks on that module.
-func New(networks Networks, identity Identity) *Provisioner {
+func New(networks Networks, identity provisioner.Identity) *Provisioner {
 	return &Provisioner{networks: networks, identity: identity}
 }
 
 // Provision makes the network's part on this node, or changes the existing one
 // to match r. Its result has no data, as the seed's.
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
-	spec, err := plan(r, func(box []byte) ([]byte, error) { return p.identity.Decrypt(ctx, box) })
+	spec, err := plan(ctx, r, p.identity)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
 	}
@@ -109,7 +109,7 @@ func key(user, name string) string {
 
 // plan converts the reservation's data to a request to the module. The
 // private key is opened only here.
-func plan(r *workload.Reservation, decrypt workload.Decrypt) (node.NetworkSpec, error) {
+func plan(ctx context.Context, r *workload.Reservation, identity provisioner.Identity) (node.NetworkSpec, error) {
 	data, err := workload.DataOf[workload.Network](r)
 	if err != nil {
 		return node.NetworkSpec{}, node.WithKind(node.Invalid, err)
@@ -118,20 +118,14 @@ func plan(r *workload.Reservation, decrypt workload.Decrypt) (node.NetworkSpec, 
 		if res.NodeID != r.NodeID {
 			continue
 		}
-		private, err := open(r, i, res.PrivateKey, decrypt)
+		private, err := provisioner.OpenSecret(ctx, identity, r, fmt.Sprintf("net_resources[%d].wg_private_key", i), res.PrivateKey)
 		if err != nil {
 			return node.NetworkSpec{}, err
 		}
 		return node.NetworkSpec{
 			ID: key(r.User, data.Name), Label: r.ID, User: r.User, Name: data.Name, IPRange: data.IPRange, Subnet: res.Subnet,
-			PrivateKey: private, PublicKey: res.PublicKey, ListenPort: res.ListenPort, Peers: res.Peers,
+			PrivateKey: string(private), PublicKey: res.PublicKey, ListenPort: res.ListenPort, Peers: res.Peers,
 		}, nil
 	}
 	return node.NetworkSpec{}, node.Errorf(node.Invalid, "data.net_resources has no entry for node %s", r.NodeID)
-}
-
-// open opens the private key of resource i.
-func open(r *workload.Reservation, i int, sealed string, decrypt workload.Decrypt) (string, error) {
-	plain, err := provisioner.OpenSecret(r, decrypt, fmt.Sprintf("net_resources[%d].wg_private_key", i), sealed)
-	return string(plain), err
 }

@@ -48,11 +48,6 @@ type Namespaces interface {
 	List(ctx context.Context, container string) ([]node.ZDBNamespace, error)
 }
 
-// Identity opens boxes sealed to the node.
-type Identity interface {
-	Decrypt(ctx context.Context, box []byte) ([]byte, error)
-}
-
 // Homes looks up the namespaces' zdb containers in the node's own records.
 type Homes interface {
 	workload.ZDBMapping

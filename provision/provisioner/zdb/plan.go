@@ -53,12 +53,11 @@ func planOf(r *workload.Reservation) (plan, error) {
 }
 
 // opened returns the plan with its password opened.
-func (p plan) opened(ctx context.Context, r *workload.Reservation, identity Identity) (plan, error) {
+func (p plan) opened(ctx context.Context, r *workload.Reservation, identity provisioner.Identity) (plan, error) {
 	if p.namespace.Password == "" {
 		return p, nil
 	}
-	decrypt := func(box []byte) ([]byte, error) { return identity.Decrypt(ctx, box) }
-	plain, err := provisioner.OpenSecret(r, decrypt, "password", p.namespace.Password)
+	plain, err := provisioner.OpenSecret(ctx, identity, r, "password", p.namespace.Password)
 	switch {
 	case err != nil:
 		return p, err

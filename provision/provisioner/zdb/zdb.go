@@ -24,7 +24,7 @@ type Config struct {
 	Storage    Storage
 	Servers    Servers
 	Namespaces Namespaces
-	Identity   Identity
+	Identity   provisioner.Identity
 	Homes      Homes
 	// Past knows the workloads of an older croft; nil means none.
 	Past provisioner.Past
