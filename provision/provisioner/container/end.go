@@ -53,12 +53,7 @@ func (p *Provisioner) endParts(ctx context.Context, id string, claim provisioner
 			func() error { return p.endLayer(ctx, id+layerSuffix, claim) },
 			func() error { return p.endImage(ctx, id, claim) })
 	}
-	for _, step := range steps {
-		if err := step(); err != nil && node.KindOf(err) != node.NotExist {
-			return err
-		}
-	}
-	return nil
+	return provisioner.EndParts(steps...)
 }
 
 // endContainer removes the container and its place in the network. If another

@@ -36,16 +36,14 @@ func (p *Provisioner) end(ctx context.Context, r *workload.Reservation, all bool
 
 // endParts takes down the parts of that ID that the claim covers; the disk, which the VM has open, comes last.
 func (p *Provisioner) endParts(ctx context.Context, id string, claim provisioner.Claim, all bool) error {
-	steps := []func(ctx context.Context, id string, claim provisioner.Claim) error{p.endVM, p.endTap}
+	steps := []func() error{
+		func() error { return p.endVM(ctx, id, claim) },
+		func() error { return p.endTap(ctx, id, claim) },
+	}
 	if all {
-		steps = append(steps, p.endDisk)
+		steps = append(steps, func() error { return p.endDisk(ctx, id, claim) })
 	}
-	for _, step := range steps {
-		if err := step(ctx, id, claim); err != nil && node.KindOf(err) != node.NotExist {
-			return err
-		}
-	}
-	return nil
+	return provisioner.EndParts(steps...)
 }
 
 func (p *Provisioner) endVM(ctx context.Context, id string, claim provisioner.Claim) error {

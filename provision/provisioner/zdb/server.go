@@ -196,16 +196,12 @@ func told(i node.Image) string {
 
 // clear removes a zdb container with its port, layer, volume and image.
 func (p *servers) clear(ctx context.Context, at server) error {
-	for _, step := range []func() error{
+	err := provisioner.EndParts(
 		func() error { return p.Servers.Detach(ctx, at.id()) },
 		func() error { return p.Containers.Delete(ctx, at.id()) },
 		func() error { return p.Storage.ReleaseFilesystem(ctx, at.layer()) },
 		func() error { return p.Storage.ReleaseFilesystem(ctx, at.id()) },
 		func() error { return p.Images.Release(ctx, at.id()) },
-	} {
-		if err := step(); err != nil && node.KindOf(err) != node.NotExist {
-			return errors.Wrapf(err, "cannot take zdb container %s away", at.id())
-		}
-	}
-	return nil
+	)
+	return errors.Wrapf(err, "cannot take zdb container %s away", at.id())
 }
