@@ -37,6 +37,12 @@ func ParseID(text string) (ID, error) {
 	return id, nil
 }
 
+// IsID reports whether a text is a reservation's ID in the canonical form, which is what the node names things by.
+func IsID(text string) bool {
+	id, err := ParseID(text)
+	return err == nil && id.String() == text
+}
+
 func parseDecimal(s string) (uint64, error) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {

@@ -49,6 +49,17 @@ func TestIDBothWays(t *testing.T) {
 	})
 }
 
+func TestIsID(t *testing.T) {
+	for text, want := range map[string]bool{
+		"1-2": true, "0-0": true, "18446744073709551615-1": true,
+		"": false, "1": false, "01-2": false, "1-02": false, "1-2-3": false, "+1-2": false, "1-2.layer": false, "18446744073709551616-1": false,
+	} {
+		if workload.IsID(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
 func TestIDIsFitForAFileName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[0-9./+-]{0,24}`)).Draw(t, "text")

@@ -126,8 +126,7 @@ const longestOwn = 64
 // validID accepts the canonical ID of a reservation, and one of the node's own: it
 // becomes the name of a folder.
 func validID(id string) error {
-	parsed, err := workload.ParseID(id)
-	if err == nil && parsed.String() == id || len(id) <= longestOwn && ownForm.MatchString(id) {
+	if workload.IsID(id) || len(id) <= longestOwn && ownForm.MatchString(id) {
 		return nil
 	}
 	return node.Errorf(node.Invalid, "cannot use ID %.64q for a container: it must be N-M, two decimal numbers, or small letters and digits with single - between them", id)

@@ -42,8 +42,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	s := sight{seen: map[provisioner.Label]provisioner.Seen{}, hashes: map[string][]string{}}
 	written := map[string]string{}
 	for _, fs := range layers {
-		id, ok := strings.CutSuffix(fs.Name, layerSuffix)
-		if parsed, err := workload.ParseID(id); ok && err == nil && parsed.String() == id {
+		if id, ok := strings.CutSuffix(fs.Name, layerSuffix); ok && workload.IsID(id) {
 			written[id] = fs.Hash
 		}
 	}

@@ -43,13 +43,13 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	seen := map[provisioner.Label]provisioner.Seen{}
 	for _, vm := range vms {
 		vm.Hash = ownerOf(vm, disks, taps)
-		if isReservation(vm.ID) {
+		if workload.IsID(vm.ID) {
 			seen[provisioner.LabelOf(vm.ID, vm.Hash)] = provisioner.Seen{Drift: driftOf(vm, disks, taps)}
 		}
 	}
 	add := func(id, hash, drift string) {
 		l := provisioner.LabelOf(id, hash)
-		if _, there := seen[l]; !there && isReservation(id) {
+		if _, there := seen[l]; !there && workload.IsID(id) {
 			seen[l] = provisioner.Seen{Drift: drift}
 		}
 	}
@@ -97,9 +97,4 @@ func driftOf(vm node.VMInfo, disks []node.VDisk, taps []node.Tap) string {
 		return noTap
 	}
 	return taps[i].Drift
-}
-
-func isReservation(id string) bool {
-	parsed, err := workload.ParseID(id)
-	return err == nil && parsed.String() == id
 }

@@ -110,7 +110,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	}
 	seen := map[provisioner.Label]provisioner.Seen{}
 	for _, fs := range all {
-		if id, err := workload.ParseID(fs.Name); err == nil && id.String() == fs.Name {
+		if workload.IsID(fs.Name) {
 			seen[provisioner.LabelOf(fs.Name, fs.Hash)] = provisioner.Seen{}
 		}
 	}

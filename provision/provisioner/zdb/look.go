@@ -38,7 +38,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 		all, fault := p.inside(ctx, v, id)
 		faults[id] = fault
 		for _, n := range all {
-			if parsed, err := workload.ParseID(n.Name); err != nil || parsed.String() != n.Name {
+			if !workload.IsID(n.Name) {
 				continue
 			}
 			home, known := homes[n.Name]

@@ -161,8 +161,7 @@ func (d *Door) owned(h handler) handler {
 
 func (d *Door) owns(r request, id string) error {
 	missing := node.Errorf(node.NotExist, "cannot find workload %q: you have none of that ID on this node", short(id))
-	parsed, err := workload.ParseID(id)
-	if err != nil || parsed.String() != id {
+	if !workload.IsID(id) {
 		return missing
 	}
 	owner, err := d.Workloads.Owner(r.Context(), id)
