@@ -172,7 +172,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 		}),
 		workload.TypeDebug: debug.New(stubs.NewDebugStub(client), s.DebugUsers),
 		workload.TypeKubernetes: kubernetes.New(kubernetes.Config{
-			VMs: vms, Disks: disks, Storage: storage, Taps: taps, Networks: networks,
+			VMs: vms, Disks: disks, Taps: taps, Networks: networks,
 			Identity: identity, Owners: s.Owners, Image: vmimage.Open(s.KubernetesImage),
 		}),
 		workload.TypeNetwork: network.New(networks, identity),

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	}
 	n := fakenode.New(t,
 		node.Pool{Name: "ssd0", Path: "/pools/ssd0", DiskType: workload.SSD, Offered: 200 * workload.GiB},
-		node.Pool{Name: "hdd0", Path: "/pools/hdd0", DiskType: workload.HDD, Offered: 900 * workload.GiB},
+		node.Pool{Name: "hdd0", Path: "/pools/hdd0", DiskType: workload.HDD, Offered: 200 * workload.GiB},
 	)
 	w := &world{
 		Node: n, t: t, stubs: n.Serve(t), user: user.ID(), known: map[string]reference.Presence{"net": reference.Accepted},
@@ -68,7 +68,7 @@ func (w *world) network() string {
 
 func (w *world) provisioner() *kubernetes.Provisioner {
 	return kubernetes.New(kubernetes.Config{
-		VMs: w.stubs.VMs, Disks: w.stubs.VDisks, Storage: w.stubs.Storage, Taps: w.stubs.Taps, Networks: w.stubs.Networks,
+		VMs: w.stubs.VMs, Disks: w.stubs.VDisks, Taps: w.stubs.Taps, Networks: w.stubs.Networks,
 		Identity: w.stubs.Identity, Owners: w, Image: w,
 	})
 }

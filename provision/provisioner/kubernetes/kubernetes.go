@@ -20,7 +20,6 @@ import (
 type Config struct {
 	VMs      VMs
 	Disks    Disks
-	Storage  Storage
 	Taps     Taps
 	Networks Networks
 	Identity provisioner.Identity
@@ -164,7 +163,8 @@ func goodSecret(secret []byte) bool {
 // make makes the disk, the tap and the VM. What it makes is taken back by undo, newest first: the disk only
 // after its VM.
 func (p *Provisioner) make(ctx context.Context, r readied, undo *provisioner.Undo) (node.Tap, error) {
-	disk, err := p.disk(ctx, r)
+	// Without a type the disk lies on an SSD, if there is one with room.
+	disk, err := p.Disks.Allocate(ctx, node.VDiskSpec{Name: r.id, Size: r.size.Disk, Hash: r.claim.Hash, AdoptUnlabelled: r.claim.AdoptUnlabelled})
 	if !r.found.disk && node.KindOf(err) != node.Exist {
 		undo.Push("its disk", func(ctx context.Context) error { return p.Disks.Deallocate(ctx, r.id) })
 	}
@@ -189,25 +189,6 @@ func (p *Provisioner) make(ctx context.Context, r readied, undo *provisioner.Und
 		undo.PushGuard("the VM", func(ctx context.Context) error { return p.VMs.Delete(ctx, r.id) })
 	}
 	return tap, err
-}
-
-// disk makes the disk, on an SSD if the node has one, or finds it.
-func (p *Provisioner) disk(ctx context.Context, r readied) (node.VDisk, error) {
-	spec := node.VDiskSpec{Name: r.id, Size: r.size.Disk, Hash: r.claim.Hash, AdoptUnlabelled: r.claim.AdoptUnlabelled}
-	if r.found.disk {
-		return p.Disks.Allocate(ctx, spec)
-	}
-	status, err := p.Storage.Status(ctx)
-	if err != nil {
-		return node.VDisk{}, err
-	}
-	spec.DiskType = workload.HDD
-	for _, pool := range status.Pools {
-		if pool.DiskType == workload.SSD {
-			spec.DiskType = workload.SSD
-		}
-	}
-	return p.Disks.Allocate(ctx, spec)
 }
 
 // The serial numbers of a VM's disks, by which its init finds them.

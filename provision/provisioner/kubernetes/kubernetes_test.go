@@ -167,14 +167,24 @@ func (w *world) putTap(vm, ip string) {
 	must(w.t, err)
 }
 
-// A node without an SSD has the disk on an HDD.
+// A node without an SSD, or with a full one, has the disk on an HDD.
 func TestWithoutSSD(t *testing.T) {
-	w := newWorld(t)
-	w.Storage.SetPools(func(pools []node.Pool) []node.Pool { return pools[1:] })
-	_, err := w.provisioner().Provision(t.Context(), w.reservation("8-1", w.data()))
-	must(t, err)
-	if d, err := (fakenode.VDisks{Storage: w.Storage}).Inspect("8-1"); err != nil || d.DiskType != workload.HDD {
-		t.Errorf("the disk is %+v, %v", d, err)
+	for name, change := range map[string]func([]node.Pool) []node.Pool{
+		"no SSD": func(pools []node.Pool) []node.Pool { return pools[1:] },
+		"a full SSD": func(pools []node.Pool) []node.Pool {
+			pools[0].Offered = workload.GiB
+			return pools
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.Storage.SetPools(change)
+			_, err := w.provisioner().Provision(t.Context(), w.reservation("8-1", w.data()))
+			must(t, err)
+			if d, err := (fakenode.VDisks{Storage: w.Storage}).Inspect("8-1"); err != nil || d.DiskType != workload.HDD {
+				t.Errorf("the disk is %+v, %v", d, err)
+			}
+		})
 	}
 }
 

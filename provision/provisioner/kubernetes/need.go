@@ -24,11 +24,6 @@ type Disks interface {
 	List(ctx context.Context) ([]node.VDisk, error)
 }
 
-// Storage tells which types of disk the node has.
-type Storage interface {
-	Status(ctx context.Context) (node.StorageStatus, error)
-}
-
 // Taps is the part of the network module that it needs.
 type Taps interface {
 	Setup(ctx context.Context, spec node.TapSpec) (node.Tap, error)
