@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/vmguest"
-	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
 // machine is what the user adds to the network's project file.
@@ -24,32 +22,9 @@ const machine = `
 // imageFolder is the node's image of VMs: not Kubernetes, but a small guest that boots quickly without KVM.
 func (s *stage) imageFolder() string { return s.path("vm-image") }
 
-// makeVMImage puts the small guest into the node's folder.
-func (s *stage) makeVMImage() error {
-	guest, err := vmguest.Make()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(s.imageFolder(), 0o755); err != nil {
-		return err
-	}
-	for name, from := range map[string]string{"vmlinuz": guest.Kernel, "initrd": guest.Initrd} {
-		content, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(s.imageFolder(), name), content, 0o644); err != nil {
-			return err
-		}
-	}
-	return vmimage.Write(s.imageFolder(), vmimage.Image{
-		Name: "small", Version: "1", Kernel: "vmlinuz", Initrd: "initrd", Arguments: "quiet panic=1 " + vmguest.CheapBoot,
-	})
-}
-
 // runMachine reserves a virtual machine on the network, asks it from a container, and takes it down again.
 func runMachine(ctx context.Context, w *world) error {
-	if err := w.stage.makeVMImage(); err != nil {
+	if err := vmguest.MakeImage(w.stage.imageFolder()); err != nil {
 		return err
 	}
 	secret := make([]byte, 16)

@@ -21,21 +21,7 @@ func (w *World) VMImage() []string {
 	if _, err := os.Stat(filepath.Join(folder, vmimage.Manifest)); err == nil {
 		return flags
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		w.Fatal(err)
-	}
-	guest := vmguest.Build(w)
-	for name, from := range map[string]string{"vmlinuz": guest.Kernel, "initrd": guest.Initrd} {
-		raw, err := os.ReadFile(from)
-		if err != nil {
-			w.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), raw, 0o644); err != nil {
-			w.Fatal(err)
-		}
-	}
-	image := vmimage.Image{Name: "small", Version: "1", Kernel: "vmlinuz", Initrd: "initrd", Arguments: "quiet panic=1 " + vmguest.CheapBoot}
-	if err := vmimage.Write(folder, image); err != nil {
+	if err := vmguest.MakeImage(folder); err != nil {
 		w.Fatal(err)
 	}
 	return flags
