@@ -90,8 +90,8 @@ func (n *edge) network(ctx context.Context, id string) (info node.NetworkInfo, e
 	return info, err
 }
 
-// saysRestored reports whether croftd status shows a restored workload, and prints it.
-func (n *edge) saysRestored(ctx context.Context) (bool, error) {
+// saysRestored reports whether croftd status shows that the workload of that ID was restored, and prints it.
+func (n *edge) saysRestored(ctx context.Context, id string) (bool, error) {
 	out, err := n.stage.output(ctx, "croftd", "status", "-o", "json", "--run-dir", n.stage.path("run"), "--state-dir", n.stage.path("state"))
 	if err != nil {
 		return false, err
@@ -109,12 +109,12 @@ func (n *edge) saysRestored(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, one := range status.Workloads {
-		if one.Restored > 0 && one.Drift != nil {
+		if one.ID == id && one.Restored > 0 && one.Drift != nil {
 			say("croftd status: %s was restored %d time: %s", one.ID, one.Restored, one.Drift.What)
 			return true, nil
 		}
 	}
-	return false, errors.New("no workload was restored")
+	return false, fmt.Errorf("workload %s was not restored", id)
 }
 
 // volumePath finds the subvolume of a reservation below the node's run folder.

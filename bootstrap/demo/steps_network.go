@@ -97,7 +97,7 @@ func breakNetwork(ctx context.Context, w *world) error {
 	if err != nil {
 		return fmt.Errorf("cannot remove the bridge: %w: %s", err, out)
 	}
-	if err := until(ctx, 30*time.Second, "the node sees it", func() (bool, error) { return w.node.saysRestored(ctx) }); err != nil {
+	if err := until(ctx, 30*time.Second, "the node sees it", func() (bool, error) { return w.node.saysRestored(ctx, w.net.info.Label) }); err != nil {
 		return err
 	}
 	if _, err := w.net.get(ctx, w.net.site()); err != nil {
