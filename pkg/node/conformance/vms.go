@@ -28,7 +28,7 @@ type VMsSubject struct {
 	Spec func(t *testing.T, id string) node.VMSpec
 	// Crash ends a VM's process, as the kernel does when it is out of memory.
 	Crash func(t *testing.T, vm node.VMInfo)
-	// Restart kills the module like kill -9, starts it again on the same files, and returns the new client.
+	// Restart ends the module, whose VMs run on, starts it again on the same files, and returns the new client.
 	Restart func(t *testing.T) VMsClient
 }
 
