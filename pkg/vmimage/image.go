@@ -19,6 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/fielderror"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/strictjson"
 )
 
 // Manifest is the name of the file that describes an image.
@@ -75,9 +76,6 @@ type identity struct {
 // Open prepares an image's folder, which needn't exist yet. An empty path stands for no image.
 func Open(path string) *Folder { return &Folder{path: path, checked: map[string]identity{}} }
 
-// Path is the folder's.
-func (f *Folder) Path() string { return f.path }
-
 // Read returns the image after a check of its files. NotExist for the empty path, Transient without a manifest, which may
 // come, Invalid when it is wrong or a file isn't what it says.
 func (f *Folder) Read(ctx context.Context) (Image, error) {
@@ -124,6 +122,9 @@ func (f *Folder) manifest() (document, error) {
 		return document{}, node.Errorf(node.Invalid, "cannot use %s: it has more than %d bytes", path, maxManifest)
 	}
 	var d document
+	if err := (strictjson.Rules{Bytes: maxManifest, Folded: true}).Check(raw); err != nil {
+		return d, node.Errorf(node.Invalid, "cannot use %s: %w", path, err)
+	}
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&d); err != nil {

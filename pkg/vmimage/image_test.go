@@ -138,6 +138,34 @@ func TestBadImages(t *testing.T) {
 	}
 }
 
+// A manifest is one JSON object that every reader takes alike.
+func TestAmbiguousManifests(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(text string) string
+		says   string
+	}{
+		"nothing":                   {func(string) string { return "" }, "unexpected end"},
+		"half of it":                {func(text string) string { return text[:len(text)/2] }, "unexpected end"},
+		"an object behind it":       {func(text string) string { return text + "{}" }, "after top-level value"},
+		"a name twice":              {func(text string) string { return `{"format": 1,` + text[1:] }, "format"},
+		"names that differ in case": {func(text string) string { return `{"Format": 1,` + text[1:] }, "format"},
+		"too large":                 {func(text string) string { return text + strings.Repeat(" ", 64<<10) }, "more than 65536 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := image(t)
+			path := filepath.Join(dir, vmimage.Manifest)
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, tt.change(string(raw)))
+			if _, err := vmimage.Open(dir).Read(t.Context()); node.KindOf(err) != node.Invalid || !strings.HasPrefix(err.Error(), "cannot use "+path) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%v, want %q", err, tt.says)
+			}
+		})
+	}
+}
+
 func remove(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
