@@ -2,7 +2,6 @@ package vmguest
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/internal/testing/initrd"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
@@ -73,7 +73,7 @@ func Make() (Guest, error) {
 	if err != nil {
 		return Guest{}, err
 	}
-	modules, err := orderedModules(filepath.Join(dir, "modules"))
+	modules, err := initrd.ReadFolder(filepath.Join(dir, "modules"))
 	if err != nil {
 		return Guest{}, err
 	}
@@ -81,7 +81,7 @@ func Make() (Guest, error) {
 		return Guest{}, err
 	}
 	removeOld()
-	packed, err := compress(initrd(program, modules))
+	packed, err := initrd.Pack(program, modules)
 	if err != nil {
 		return Guest{}, err
 	}
@@ -137,19 +137,6 @@ func compile(root string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot compile the guest's program: %w: %s", err, said.String())
 	}
 	return os.ReadFile(at)
-}
-
-func compress(b []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(b); err != nil {
-		return nil, err
-	}
-	err = w.Close()
-	return out.Bytes(), err
 }
 
 func hash(parts ...string) string {

@@ -16,6 +16,8 @@ const (
 	modulePath = "github.com/croft-edge/croft"
 	// programDir is the guest's program, relative to the module's root.
 	programDir = "internal/testing/vmguest/init"
+	// packerDir is the package that packs it.
+	packerDir = "internal/testing/initrd"
 )
 
 // moduleRoot is the folder with go.mod above the test's.
@@ -37,7 +39,7 @@ func moduleRoot() (string, error) {
 }
 
 // sourceKey is a hash of all that the guest's initrd is made of: the files of the packages of this module that its
-// program imports, directly or not; this package, which packs it; and the versions of other modules.
+// program imports, directly or not; the packages that pack it; and the versions of other modules.
 func sourceKey(root string) (string, error) {
 	var parts []string
 	add := func(name string) ([]byte, error) {
@@ -71,13 +73,15 @@ func sourceKey(root string) (string, error) {
 			}
 		}
 	}
-	packers, err := sources(root, filepath.Dir(programDir))
-	if err != nil {
-		return "", err
-	}
-	for _, name := range packers {
-		if _, err := add(name); err != nil {
+	for _, dir := range []string{filepath.Dir(programDir), packerDir} {
+		files, err := sources(root, dir)
+		if err != nil {
 			return "", err
+		}
+		for _, name := range files {
+			if _, err := add(name); err != nil {
+				return "", err
+			}
 		}
 	}
 	return hash(parts...), nil
