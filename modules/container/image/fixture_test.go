@@ -24,6 +24,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/registry"
 )
 
 const (
@@ -84,7 +85,8 @@ func open(t *testing.T, change ...func(*image.Config)) *world {
 	w.cfg = image.Config{
 		Daemon: w.daemon,
 		Sources: source.Config{
-			Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Paths: []string{w.dir}, Silence: 20 * time.Second,
+			Config: registry.Config{Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Silence: 20 * time.Second},
+			Paths:  []string{w.dir},
 		},
 		Unpacking: image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}},
 		Pulling:   image.Pulling{Backoff: time.Millisecond}, Clock: clock.System{},

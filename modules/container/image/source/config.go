@@ -1,32 +1,20 @@
 package source
 
 import (
-	"crypto/tls"
 	"path/filepath"
-	"time"
 
-	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/registry"
 )
-
-// DefaultSilence is Config.Silence when it is 0.
-const DefaultSilence = 30 * time.Second
 
 // Config says where images may come from.
 type Config struct {
-	// Dialer makes all connections; TLS is for registries with a private
-	// authority, nil is this machine's.
-	Dialer *dial.Dialer
-	TLS    *tls.Config
-	// PlainHTTP are the HOST:PORT of registries that are asked without TLS.
-	PlainHTTP []string
+	registry.Config
 	// Paths are the folders below which images may lie on this machine.
 	Paths []string
 	// Own are the node's own images by name, each the absolute path of an OCI
 	// layout folder or a tar: croft://NAME is one, for node.OwnUser only.
 	Own map[string]string
-	// Silence is how long a registry may send nothing.
-	Silence time.Duration
 }
 
 // Validate names the field that is wrong. node.Invalid.
@@ -44,11 +32,5 @@ func (c Config) Validate() error {
 			return invalid("Own has %q at %q, must be a name of small letters and digits, and an absolute path without . and ..", name, p)
 		}
 	}
-	switch {
-	case c.Dialer == nil:
-		return invalid("Dialer is missing")
-	case c.Silence < 0:
-		return invalid("Silence is negative")
-	}
-	return nil
+	return c.Config.Validate()
 }

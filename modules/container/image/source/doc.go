@@ -1,9 +1,7 @@
-// Package source opens images where their references lead: in a registry, or in
+// Package source opens images where their references lead: in a registry (package pkg/registry), or in
 // an OCI layout folder, a tar of one, or a docker save archive on this machine.
 //
-// Registries are asked through pkg/dial only, over TLS unless the operator lists
-// them. Files are opened below the allowed paths, or where the node's own images
+// Files are opened below the allowed paths, or where the node's own images
 // lie. Nothing that comes from either is trusted: a source bounds its own
-// reading, and its caller checks each blob by digest and size. Errors have kinds,
-// and repeat nothing that a registry wrote but its status.
+// reading, and its caller checks each blob by digest and size. Errors have kinds.
 package source

@@ -8,14 +8,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/registry"
 )
 
 // longestReference fits with its key into a label of containerd.
 const longestReference = 1024
+
+// scheme begins references to registries.
+const scheme = "docker://"
 
 // ownForm is the form of the names of the node's own images.
 var ownForm = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
@@ -26,14 +29,14 @@ type Reference struct {
 	Text string
 	// Digest is set when the reference has one.
 	Digest digest.Digest
-	// name is the reference for containerd's resolver, host the registry's.
-	name, host string
+	// remote is the reference of an image in a registry.
+	remote registry.Reference
 	// root is the allowed path, path the rest of it.
 	root, path string
 }
 
 // Local reports whether the image lies on this machine.
-func (r Reference) Local() bool { return r.name == "" }
+func (r Reference) Local() bool { return r.root != "" }
 
 // Parse parses a user's reference. node.Invalid; node.Refused for one of the node's
 // own images that this node hasn't.
@@ -51,26 +54,14 @@ func (s *Sources) Parse(user, text string) (Reference, error) {
 	if name, ok := strings.CutPrefix(text, node.OwnImage); ok && user == node.OwnUser {
 		return c.parseOwn(name)
 	}
-	rest, ok := strings.CutPrefix(text, "docker://")
-	if !ok {
+	if !strings.HasPrefix(text, scheme) {
 		return no("it is neither a docker:// reference nor an absolute path (flist URLs come later)")
 	}
-	named, err := reference.ParseNormalizedNamed(rest)
+	remote, err := registry.Parse(scheme, text)
 	if err != nil {
 		return no(err.Error())
 	}
-	r := Reference{host: reference.Domain(named)}
-	if d, ok := named.(reference.Digested); ok {
-		if d.Digest().Algorithm() != digest.SHA256 {
-			return no("its digest isn't a sha256")
-		}
-		r.Digest = d.Digest()
-		r.name = reference.TrimNamed(named).Name() + "@" + r.Digest.String()
-	} else {
-		r.name = reference.TagNameOnly(named).String()
-	}
-	r.Text = "docker://" + r.name
-	return r, nil
+	return Reference{Text: remote.Text, Digest: remote.Digest, remote: remote}, nil
 }
 
 func (c Config) parsePath(text string, no func(string) (Reference, error)) (Reference, error) {

@@ -1,11 +1,12 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"io"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/croft-edge/croft/pkg/registry"
 )
 
 // Source is where one image comes from. Its errors have kinds.
@@ -21,13 +22,13 @@ type Source interface {
 
 // Sources parses references and opens them. New makes one; it is safe for
 // concurrent use.
-type Sources struct{ cfg Config }
+type Sources struct {
+	cfg        Config
+	registries *registry.Client
+}
 
 // New returns the sources that a valid c allows.
-func New(c Config) *Sources {
-	c.Silence = cmp.Or(c.Silence, DefaultSilence)
-	return &Sources{c}
-}
+func New(c Config) *Sources { return &Sources{c, registry.New(c.Config)} }
 
 // Open opens the source of a reference. auth is USER:PASSWORD for its registry,
 // or empty.
@@ -35,5 +36,9 @@ func (s *Sources) Open(r Reference, auth string) (Source, error) {
 	if r.Local() {
 		return openLocal(r)
 	}
-	return s.openRegistry(r, auth)
+	remote, err := s.registries.Open(r.remote, auth)
+	if err != nil {
+		return nil, err
+	}
+	return remote, nil
 }

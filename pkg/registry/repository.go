@@ -1,4 +1,4 @@
-package source
+package registry
 
 import (
 	"context"
@@ -26,8 +26,14 @@ const (
 	longestResolve = 2 * time.Minute
 )
 
-// registry is a source on the network.
-type registry struct {
+// Client opens repositories. New makes one; it is safe for concurrent use.
+type Client struct{ cfg Config }
+
+// New returns the client of a valid c.
+func New(c Config) *Client { return &Client{c.withDefaults()} }
+
+// Repository is where a reference leads. It is for one goroutine.
+type Repository struct {
 	ref      Reference
 	client   *http.Client
 	resolver remotes.Resolver
@@ -35,18 +41,19 @@ type registry struct {
 	fetcher  remotes.Fetcher
 }
 
-func (s *Sources) openRegistry(r Reference, auth string) (Source, error) {
-	client, err := s.cfg.Dialer.HTTPClient(dial.HTTPConfig{Timeout: longestExchange, HeaderTimeout: s.cfg.Silence, TLS: s.cfg.TLS})
+// Open opens the repository of a reference; nothing is asked yet. auth is USER:PASSWORD for its registry, or empty.
+func (c *Client) Open(r Reference, auth string) (*Repository, error) {
+	client, err := c.cfg.Dialer.HTTPClient(dial.HTTPConfig{Timeout: longestExchange, HeaderTimeout: c.cfg.Silence, TLS: c.cfg.TLS})
 	if err != nil {
 		return nil, err
 	}
 	plain := map[string]bool{}
-	for _, host := range s.cfg.PlainHTTP {
+	for _, host := range c.cfg.PlainHTTP {
 		plain[host] = true
 	}
 	blobs, tokens := *client, *client
-	blobs.Transport = guard{next: client.Transport, plain: plain, silence: s.cfg.Silence}
-	tokens.Transport = guard{next: client.Transport, plain: plain, silence: s.cfg.Silence, most: longestToken}
+	blobs.Transport = guard{next: client.Transport, plain: plain, silence: c.cfg.Silence}
+	tokens.Transport = guard{next: client.Transport, plain: plain, silence: c.cfg.Silence, most: longestToken}
 	host, err := docker.DefaultHost(r.host)
 	if err != nil {
 		return nil, remote(err, r)
@@ -72,20 +79,22 @@ func (s *Sources) openRegistry(r Reference, auth string) (Source, error) {
 	// The resolver logs by itself, also secrets.
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
-	return &registry{
+	return &Repository{
 		ref: r, client: client, quiet: logrus.NewEntry(silent),
 		resolver: docker.NewResolver(docker.ResolverOptions{Hosts: hosts, Headers: http.Header{"User-Agent": {"croft"}}}),
 	}, nil
 }
 
-func (r *registry) Resolve(ctx context.Context) (ocispec.Descriptor, error) {
+// Resolve returns the descriptor of the manifest or the index that the reference leads to.
+func (r *Repository) Resolve(ctx context.Context) (ocispec.Descriptor, error) {
 	ctx, cancel := context.WithTimeout(log.WithLogger(ctx, r.quiet), longestResolve)
 	defer cancel()
 	_, desc, err := r.resolver.Resolve(ctx, r.ref.name)
 	return desc, r.Wrap(err)
 }
 
-func (r *registry) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
+// Fetch opens a blob or a manifest. The reader is an io.Seeker.
+func (r *Repository) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
 	ctx = log.WithLogger(ctx, r.quiet)
 	if r.fetcher == nil {
 		f, err := r.resolver.Fetcher(ctx, r.ref.name)
@@ -100,9 +109,11 @@ func (r *registry) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadC
 	return rc, r.Wrap(err)
 }
 
-func (r *registry) Wrap(err error) error { return remote(err, r.ref) }
+// Wrap gives the error of a reader its kind.
+func (r *Repository) Wrap(err error) error { return remote(err, r.ref) }
 
-func (r *registry) Close() error {
+// Close closes idle connections.
+func (r *Repository) Close() error {
 	r.client.CloseIdleConnections()
 	return nil
 }
