@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/vm/qemu"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 // emulator is the QEMU of this machine. It is looked for, and its accelerators are tried, when a VM is first started.
@@ -29,11 +30,11 @@ type emulator struct {
 	version string
 	// general is the outcome for guests in general, kernels those for each kernel.
 	general outcome
-	kernels map[kernel]outcome
+	kernels map[fileid.ID]outcome
 }
 
 func newEmulator(c Config) *emulator {
-	e := &emulator{name: c.Program, only: c.Accelerator, cgroup: c.Cgroup + "/probe", device: "/dev/kvm", log: c.Log, probing: make(chan struct{}, 1), kernels: map[kernel]outcome{}}
+	e := &emulator{name: c.Program, only: c.Accelerator, cgroup: c.Cgroup + "/probe", device: "/dev/kvm", log: c.Log, probing: make(chan struct{}, 1), kernels: map[fileid.ID]outcome{}}
 	e.probing <- struct{}{}
 	if c.Accelerator != "" {
 		e.general = outcome{accelerator: c.Accelerator, why: "the setting vm-accelerator says so"}
@@ -50,12 +51,6 @@ type outcome struct {
 
 func (o outcome) known() bool {
 	return o.accelerator != "" && (o.until.IsZero() || time.Now().Before(o.until))
-}
-
-// kernel identifies a kernel's file as it was when it was tried.
-type kernel struct {
-	device, inode  uint64
-	size, modified int64
 }
 
 const (
@@ -132,7 +127,7 @@ func (e *emulator) forKernel(ctx context.Context, file *os.File) (outcome, error
 
 // tryKernel tries a kernel with KVM, once.
 func (e *emulator) tryKernel(ctx context.Context, path string, file *os.File) (outcome, error) {
-	key, err := identify(file)
+	key, err := fileid.Of(file)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -193,12 +193,3 @@ func openTapHere(t node.VMTap) (*os.File, error) {
 	}
 	return file, nil
 }
-
-// identify tells a kernel's file from others, and from itself after a change.
-func identify(file *os.File) (kernel, error) {
-	var info unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
-		return kernel{}, errors.Wrapf(err, "cannot look at kernel %s", file.Name())
-	}
-	return kernel{device: info.Dev, inode: info.Ino, size: info.Size, modified: info.Mtim.Nano()}, nil
-}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/fielderror"
+	"github.com/croft-edge/croft/pkg/fileid"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/strictjson"
 )
@@ -27,8 +28,8 @@ const Manifest = "image.json"
 
 // Limits of a manifest.
 const (
-	// maxManifest is its size, in bytes.
-	maxManifest = 64 << 10
+	// MaxManifest is its size, in bytes.
+	MaxManifest = 64 << 10
 	// maxArguments is the length of the kernel command line, in bytes: what the node adds fits into the
 	// kernel's limit of 2048.
 	maxArguments = 1024
@@ -65,12 +66,35 @@ type Folder struct {
 	checked map[string]identity // of files whose sums were right
 }
 
-// identity tells a file from others, and from itself after a change.
+// identity is a file whose sum was right, and that sum.
 type identity struct {
-	device, inode  uint64
-	size, modified int64
-	changed        int64
-	sum            string
+	fileid.ID
+	sum string
+}
+
+// Description is what a manifest says of an image.
+type Description struct {
+	Name    string
+	Version string
+	// Sums are the SHA-256 of the image's files in hexadecimal, by the files' names.
+	Sums map[string]string
+}
+
+// Describe reads a manifest. node.Invalid.
+func Describe(raw []byte) (Description, error) {
+	d, err := decode(raw)
+	if err != nil {
+		return Description{}, node.Errorf(node.Invalid, "cannot use %s: %w", Manifest, err)
+	}
+	return d.description(), nil
+}
+
+func (d document) description() Description {
+	out := Description{Name: d.Name, Version: d.Version, Sums: map[string]string{}}
+	for _, name := range d.files() {
+		out.Sums[name] = d.SHA256[name]
+	}
+	return out
 }
 
 // Open prepares an image's folder, which needn't exist yet. An empty path stands for no image.
@@ -82,9 +106,6 @@ func (f *Folder) Read(ctx context.Context) (Image, error) {
 	d, err := f.manifest()
 	if err != nil {
 		return Image{}, err
-	}
-	if err := d.validate(); err != nil {
-		return Image{}, node.Errorf(node.Invalid, "cannot use the image in %s: %s: %w", f.path, Manifest, err)
 	}
 	for _, name := range d.files() {
 		if err := f.check(ctx, name, d.SHA256[name]); err != nil {
@@ -101,6 +122,15 @@ func (f *Folder) Read(ctx context.Context) (Image, error) {
 	return out, nil
 }
 
+// Describe reads the manifest alone; no file is looked at. Errors are those of Read.
+func (f *Folder) Describe() (Description, error) {
+	d, err := f.manifest()
+	if err != nil {
+		return Description{}, err
+	}
+	return d.description(), nil
+}
+
 func (f *Folder) manifest() (document, error) {
 	if f.path == "" {
 		return document{}, node.Errorf(node.NotExist, "cannot find an image of virtual machines: the node is given none")
@@ -114,23 +144,32 @@ func (f *Folder) manifest() (document, error) {
 		return document{}, errors.Wrap(err, "cannot read an image's manifest")
 	}
 	defer file.Close()
-	raw, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
+	raw, err := io.ReadAll(io.LimitReader(file, MaxManifest+1))
 	if err != nil {
 		return document{}, errors.Wrap(err, "cannot read an image's manifest")
 	}
-	if len(raw) > maxManifest {
-		return document{}, node.Errorf(node.Invalid, "cannot use %s: it has more than %d bytes", path, maxManifest)
+	d, err := decode(raw)
+	if err != nil {
+		return document{}, node.Errorf(node.Invalid, "cannot use %s: %w", path, err)
 	}
+	return d, nil
+}
+
+// decode reads a manifest, and checks all that can be checked without the files.
+func decode(raw []byte) (document, error) {
 	var d document
-	if err := (strictjson.Rules{Bytes: maxManifest, Folded: true}).Check(raw); err != nil {
-		return d, node.Errorf(node.Invalid, "cannot use %s: %w", path, err)
+	if len(raw) > MaxManifest {
+		return d, errors.Errorf("it has more than %d bytes", MaxManifest)
+	}
+	if err := (strictjson.Rules{Bytes: MaxManifest, Folded: true}).Check(raw); err != nil {
+		return d, err
 	}
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&d); err != nil {
-		return d, node.Errorf(node.Invalid, "cannot use %s: %w", path, err)
+		return d, err
 	}
-	return d, nil
+	return d, d.validate()
 }
 
 // files are the names of the image's files.
@@ -164,8 +203,8 @@ func (d document) validate() error {
 		if name == "" && field == "root" {
 			continue
 		}
-		if !fileName.MatchString(name) {
-			return fielderror.New(field, name, "the name of a file in the image's folder")
+		if !fileName.MatchString(name) || name == Manifest {
+			return fielderror.New(field, name, "the name of a file in the image's folder, beside %s", Manifest)
 		}
 		if !sum.MatchString(d.SHA256[name]) {
 			return fielderror.New("sha256."+name, d.SHA256[name], "64 hexadecimal digits in lower case")
@@ -185,11 +224,19 @@ func (f *Folder) check(ctx context.Context, name, want string) error {
 		return errors.Wrap(err, "cannot read an image")
 	}
 	defer file.Close()
-	is, err := identify(file)
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = node.Errorf(node.Invalid, "cannot use %s: it is no regular file", path)
+	}
 	if err != nil {
 		return err
 	}
-	if is.sum = want; f.known(name) == is {
+	id, err := fileid.Of(file)
+	if err != nil {
+		return err
+	}
+	is := identity{id, want}
+	if f.known(name) == is {
 		return nil
 	}
 	h := sha256.New()
@@ -229,17 +276,6 @@ func (w within) Read(p []byte) (int, error) {
 func decoded(sum string) []byte {
 	out, _ := hex.DecodeString(sum) // validated
 	return out
-}
-
-func identify(file *os.File) (identity, error) {
-	var info unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
-		return identity{}, errors.Wrapf(err, "cannot look at %s", file.Name())
-	}
-	if info.Mode&unix.S_IFMT != unix.S_IFREG {
-		return identity{}, node.Errorf(node.Invalid, "cannot use %s: it is no regular file", file.Name())
-	}
-	return identity{device: info.Dev, inode: info.Ino, size: info.Size, modified: info.Mtim.Nano(), changed: info.Ctim.Nano()}, nil
 }
 
 // Write makes an image of files in a folder: it adds their sums, and writes the manifest last.

@@ -2,10 +2,13 @@ package vmimage_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +50,38 @@ func TestRead(t *testing.T) {
 	}
 	for path, kind := range map[string]node.Kind{"": node.NotExist, filepath.Join(dir, "none"): node.Transient} {
 		if _, err := vmimage.Open(path).Read(t.Context()); node.KindOf(err) != kind {
+			t.Errorf("folder %q: %v, want %s", path, err, kind)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	dir := image(t)
+	d, err := vmimage.Open(dir).Describe()
+	if err != nil || d.Name != "kubernetes" || d.Version != "1.36.3+1" || len(d.Sums) != 3 {
+		t.Fatalf("it is %+v, %v", d, err)
+	}
+	for _, name := range []string{"vmlinuz", "initrd", "root.squashfs"} {
+		if sum := fmt.Sprintf("%x", sha256.Sum256([]byte("content of "+name))); d.Sums[name] != sum {
+			t.Errorf("the sum of %s is %s, want %s", name, d.Sums[name], sum)
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, vmimage.Manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := vmimage.Describe(raw); err != nil || !reflect.DeepEqual(same, d) {
+		t.Errorf("the manifest alone says %+v, %v", same, err)
+	}
+	if _, err := vmimage.Describe(raw[1:]); node.KindOf(err) != node.Invalid || !strings.HasPrefix(err.Error(), "cannot use image.json: ") {
+		t.Errorf("half a manifest: %v", err)
+	}
+	remove(t, filepath.Join(dir, "initrd")) // no file is looked at
+	if _, err := vmimage.Open(dir).Describe(); err != nil {
+		t.Error(err)
+	}
+	for path, kind := range map[string]node.Kind{"": node.NotExist, filepath.Join(dir, "none"): node.Transient} {
+		if _, err := vmimage.Open(path).Describe(); node.KindOf(err) != kind {
 			t.Errorf("folder %q: %v, want %s", path, err, kind)
 		}
 	}
@@ -101,6 +136,7 @@ func TestBadImages(t *testing.T) {
 		"no name":            {func(_ *testing.T, _ string, d map[string]any) { d["name"] = "" }, "name"},
 		"a bad version":      {func(_ *testing.T, _ string, d map[string]any) { d["version"] = "a b" }, "version"},
 		"a path":             {func(_ *testing.T, _ string, d map[string]any) { d["kernel"] = "../vmlinuz" }, "kernel"},
+		"its own manifest":   {func(_ *testing.T, _ string, d map[string]any) { d["initrd"] = "image.json" }, "initrd"},
 		"no initrd":          {func(_ *testing.T, _ string, d map[string]any) { d["initrd"] = "" }, "initrd"},
 		"no sum":             {func(_ *testing.T, _ string, d map[string]any) { delete(d["sha256"].(map[string]any), "vmlinuz") }, "sha256.vmlinuz"},
 		"two lines":          {func(_ *testing.T, _ string, d map[string]any) { d["arguments"] = "a\nb" }, "arguments"},

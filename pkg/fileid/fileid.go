@@ -1,0 +1,27 @@
+// Package fileid tells a file from others, and from itself after a change. It owns nothing.
+package fileid
+
+import (
+	"os"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// ID is a file as it was when it was looked at: another file has another one, and so has the same file once its content
+// or its attributes have changed. IDs are comparable.
+type ID struct {
+	Device, Inode uint64
+	// Size is in bytes; Modified and Changed are the times of the last change of the content and of the attributes, in
+	// Unix nanoseconds.
+	Size, Modified, Changed int64
+}
+
+// Of is the ID of an open file.
+func Of(file *os.File) (ID, error) {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
+		return ID{}, errors.Wrapf(err, "cannot look at %s", file.Name())
+	}
+	return ID{Device: info.Dev, Inode: info.Ino, Size: info.Size, Modified: info.Mtim.Nano(), Changed: info.Ctim.Nano()}, nil
+}

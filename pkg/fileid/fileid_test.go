@@ -1,0 +1,71 @@
+package fileid_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/fileid"
+)
+
+func idOf(t *testing.T, path string) fileid.ID {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	id, err := fileid.Of(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// A change that keeps the size and puts the time of modification back is seen all the same.
+func TestChangesAreSeen(t *testing.T) {
+	dir := t.TempDir()
+	one, other := filepath.Join(dir, "one"), filepath.Join(dir, "other")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(one, "text")
+	write(other, "text")
+	before := idOf(t, one)
+	if again := idOf(t, one); again != before {
+		t.Errorf("the same file is %+v, then %+v", before, again)
+	}
+	if idOf(t, other) == before {
+		t.Error("another file has the same ID")
+	}
+	info, err := os.Stat(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); idOf(t, one) == before; { // the kernel's clock of files has ticks
+		if time.Now().After(deadline) {
+			t.Fatal("the change isn't seen")
+		}
+		write(one, "TEXT")
+		if err := os.Chtimes(one, time.Time{}, info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestClosedFile(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := fileid.Of(file); err == nil {
+		t.Errorf("a closed file is %+v", id)
+	}
+}
