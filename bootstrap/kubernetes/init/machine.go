@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
+	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/pkg/nocloud"
+)
+
+// Folders of the machine.
+const (
+	// dataAt is where the data disk is; parts of it are /var, /etc and /root.
+	dataAt = "/run/data"
+	// stateAt has init's own state, logsAt the programs' logs, configAt the programs' configuration, made at each boot.
+	stateAt  = "/var/lib/croft"
+	logsAt   = "/var/log/croft"
+	configAt = "/run/croft"
+)
+
+// mountAll mounts what needs no disk.
+func mountAll() error {
+	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	for _, m := range []struct {
+		kind, at, options string
+		flags             uintptr
+	}{
+		{"tmpfs", "/run", "mode=755", unix.MS_NOSUID | unix.MS_NODEV},
+		{"tmpfs", "/tmp", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
+		{"devpts", "/dev/pts", "mode=620,ptmxmode=666", unix.MS_NOSUID | unix.MS_NOEXEC},
+		{"tmpfs", "/dev/shm", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
+		{"mqueue", "/dev/mqueue", "", safe},
+		{"cgroup2", "/sys/fs/cgroup", "nsdelegate", safe},
+		{"bpf", "/sys/fs/bpf", "mode=700", safe},
+	} {
+		// The root file system's own folders are there; those below /dev are made.
+		if err := os.MkdirAll(m.at, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(m.kind, m.at, m.kind, m.flags, m.options); err != nil {
+			return fmt.Errorf("cannot mount %s: %w", m.at, err)
+		}
+	}
+	// Pods' mounts come and go in mount namespaces below this one.
+	if err := unix.Mount("", "/", "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("cannot share mounts: %w", err)
+	}
+	return nil
+}
+
+// modules are those that devices and pods' networks need. Others are loaded by the kernel when they are needed.
+var modules = []string{
+	"isofs", "evdev", "button", "virtio_net", "virtio_rng", "overlay", "vxlan", "veth", "nf_conntrack", "nf_tables",
+	"nft_chain_nat", "nft_ct", "nft_nat", "nft_masq", "nft_reject", "nft_reject_ipv4", "nft_reject_ipv6", "nft_reject_inet", "nft_numgen",
+	"nft_limit", "nft_log", "nft_fib", "nft_fib_ipv4", "nft_fib_inet", "nft_hash", "nft_redir", "br_netfilter",
+}
+
+// loadModules loads modules. Those that are missing may be built into the kernel.
+func loadModules() {
+	out, err := exec.Command("/sbin/modprobe", append([]string{"-a"}, modules...)...).CombinedOutput() //nolint:noctx // it ends by itself
+	if err != nil {
+		say("not all kernel modules are loaded: %v: %s", err, oneLine(out))
+	}
+}
+
+// mountData mounts the data disk, and parts of it at /var, /etc and /root. An empty disk gets a file system; one that holds
+// anything but croft's file system is left alone.
+func mountData() error {
+	disk, err := waitForDisk(dataSerial)
+	if err != nil {
+		return err
+	}
+	empty, err := isEmpty(disk.Device())
+	if err != nil {
+		return err
+	}
+	if empty {
+		say("making a file system on %s, %d GiB", disk.Name, disk.Bytes>>30)
+		if err := command("/usr/sbin/mke2fs", "-q", "-F", "-t", "ext4", "-L", "croft-data", "-m", "1", "-E", "lazy_itable_init=1,lazy_journal_init=1", disk.Device()); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dataAt, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(disk.Device(), dataAt, "ext4", unix.MS_NOATIME, ""); err != nil {
+		return fmt.Errorf("cannot mount the data disk %s, which is left as it is: %w", disk.Name, err)
+	}
+	// The disk may have grown.
+	if err := command("/usr/sbin/resize2fs", disk.Device()); err != nil {
+		say("the file system doesn't grow: %v", err)
+	}
+	if err := os.MkdirAll(dataAt+"/var", 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(dataAt+"/var", "/var", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("cannot mount /var: %w", err)
+	}
+	for _, at := range []string{"/etc", "/root"} {
+		if err := mountOver(at); err != nil {
+			return err
+		}
+	}
+	for _, at := range []string{stateAt, logsAt, configAt, "/run/lock", "/var/lib/kubelet", "/var/lib/etcd"} {
+		if err := os.MkdirAll(at, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountOver makes a folder of the root file system writable: what changes is on the data disk.
+func mountOver(at string) error {
+	upper, work := dataAt+at, dataAt+at+".work"
+	for _, folder := range []string{upper, work} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", at, upper, work)
+	if err := unix.Mount("overlay", at, "overlay", 0, options); err != nil {
+		return fmt.Errorf("cannot make %s writable: %w", at, err)
+	}
+	return nil
+}
+
+// superblock is where a file system of ext4 begins to be one: it is written last when one is made.
+const superblock = 4096
+
+// isEmpty reports whether a disk's first 4 KiB are zeros.
+func isEmpty(device string) (bool, error) {
+	f, err := os.Open(device)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	first := make([]byte, superblock)
+	if _, err := f.ReadAt(first, 0); err != nil {
+		return false, fmt.Errorf("cannot read the data disk: %w", err)
+	}
+	return len(bytes.Trim(first, "\x00")) == 0, nil
+}
+
+// readBootData reads the config disk.
+func readBootData() (nocloud.Config, cluster.BootData, error) {
+	device := ""
+	for _, d := range guest.Disks() {
+		if guest.IsConfig(d.Device()) {
+			device = d.Device()
+		}
+	}
+	config, _, err := guest.ReadConfig(device, "/run/config")
+	if err != nil {
+		return config, cluster.BootData{}, err
+	}
+	data, err := cluster.ParseBootData(config.UserData)
+	return config, data, errors.Join(err, unix.Unmount("/run/config", 0))
+}
+
+// configureNetwork names the machine and sets up its interfaces. It returns the name of the first one.
+func configureNetwork(c nocloud.Config) (string, error) {
+	if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
+		return "", fmt.Errorf("cannot name the machine: %w", err)
+	}
+	hosts := fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n", firstAddress(c), c.Hostname)
+	for name, content := range map[string]string{"/etc/hosts": hosts, "/etc/hostname": c.Hostname + "\n"} {
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			return "", err
+		}
+	}
+	if err := guest.LinkUp("lo"); err != nil {
+		return "", err
+	}
+	first := ""
+	for _, n := range c.Interfaces {
+		name, err := guest.Configure(n)
+		if err != nil {
+			return "", fmt.Errorf("cannot set up interface %s: %w", n.MAC, err)
+		}
+		if first == "" {
+			first = name
+		}
+		if err := guest.WriteResolver(n); err != nil {
+			return "", err
+		}
+	}
+	if first == "" {
+		return "", errors.New("cannot set up the network: the config disk has no interface")
+	}
+	return first, nil
+}
+
+func firstAddress(c nocloud.Config) string {
+	for _, n := range c.Interfaces {
+		for _, p := range n.Addresses {
+			return p.Addr().String()
+		}
+	}
+	return "127.0.1.1"
+}
+
+// setKernel sets what Kubernetes expects of the kernel.
+func setKernel() {
+	for name, value := range map[string]string{
+		"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0", "vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+		"fs/inotify/max_user_instances": "8192", "fs/inotify/max_user_watches": "524288",
+	} {
+		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil {
+			say("cannot set %s: %v", strings.ReplaceAll(name, "/", "."), err)
+		}
+	}
+}
+
+// command runs a program to its end; its error has what the program printed.
+func command(name string, args ...string) error {
+	out, err := exec.Command(name, args...).CombinedOutput() //nolint:noctx // it ends by itself
+	if err != nil {
+		return fmt.Errorf("cannot run %s: %w: %s", filepath.Base(name), err, oneLine(out))
+	}
+	return nil
+}
+
+// oneLine is text of a program, shortened, for an error.
+func oneLine(text []byte) string {
+	s := strings.Join(strings.Fields(string(text)), " ")
+	return s[:min(len(s), 300)]
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
+	"github.com/croft-edge/croft/internal/guest"
+)
+
+// podTime is how long pods have between SIGTERM and SIGKILL when the machine is switched off: the node ends the machine 30
+// seconds after it has pressed its power button.
+const podTime = 8 * time.Second
+
+// watchPower switches the machine off when its power button is pressed.
+func watchPower(runner *service.Runner) {
+	var once sync.Once
+	guest.WatchPower(func() {
+		once.Do(func() { go switchOff(runner) })
+	}, func(err error) { say("%v", err) })
+}
+
+// switchOff ends pods, then the control plane with its store, and switches the machine off.
+func switchOff(runner *service.Runner) {
+	say("the power button is pressed: switching off")
+	report("switching off")
+	// Nothing starts pods again.
+	runner.Stop("kubelet", "kube-proxy")
+	endPods()
+	var rest []string
+	for _, name := range runner.Running() {
+		if name != "console" {
+			rest = append(rest, name)
+		}
+	}
+	runner.Stop(rest...)
+	unix.Sync()
+	for _, at := range []string{"/etc", "/root", "/var"} {
+		unix.Unmount(at, unix.MNT_DETACH) //nolint:errcheck // what is written is on the disk already
+	}
+	if err := unix.Mount("", dataAt, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		say("the data disk can't be made read-only: %v", err)
+	}
+	say("off")
+	if err := guest.Stop(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
+		say("cannot switch off: %v", err)
+	}
+}
+
+// endPods asks the processes of pods to end, and makes those end that haven't after podTime.
+func endPods() {
+	for end := time.Now().Add(podTime); ; {
+		left := podProcesses()
+		if len(left) == 0 {
+			return
+		}
+		how := syscall.SIGTERM
+		if time.Now().After(end) {
+			how = syscall.SIGKILL
+		}
+		for _, pid := range left {
+			syscall.Kill(pid, how) //nolint:errcheck // it may have ended
+		}
+		if how == syscall.SIGKILL {
+			return
+		}
+		<-time.After(500 * time.Millisecond)
+	}
+}
+
+// podProcesses are the processes in control groups of pods.
+func podProcesses() []int {
+	var out []int
+	filepath.WalkDir("/sys/fs/cgroup/kubepods", func(path string, d os.DirEntry, err error) error { //nolint:errcheck // groups that go have no processes
+		if err != nil || d.Name() != "cgroup.procs" {
+			return nil
+		}
+		for pid := range strings.FieldsSeq(guest.ReadText(path)) {
+			if n, err := strconv.Atoi(pid); err == nil && n > 1 {
+				out = append(out, n)
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// startConsole gives whoever may open the machine's console a shell of root there: the node lets the machine's owner only.
+func startConsole(runner *service.Runner) error {
+	shell, err := exec.LookPath("/bin/sh")
+	if err != nil {
+		return err
+	}
+	_, err = runner.Start(service.Spec{
+		Name: "console", Command: []string{shell, "-c", "echo; echo 'Press Enter for a shell.'; read -r line; exec " + shell + " -l"},
+		Env: []string{"TERM=vt100", "KUBECONFIG=/etc/kubernetes/admin.conf"}, Terminal: "/dev/ttyS0",
+	})
+	return err
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
+	"github.com/croft-edge/croft/bootstrap/kubernetes/init/components"
+	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
+	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/pkg/atomicfile"
+)
+
+// machine is the running machine.
+type machine struct {
+	runner *service.Runner
+	status *status
+	// name is its hostname, device its interface.
+	name, device string
+	data         cluster.BootData
+	// image are the values of the image's image.env.
+	image map[string]string
+}
+
+// run boots the machine. One that can't be booted stays as it is, so that its owner can look at it by the console.
+func run() {
+	m := &machine{status: &status{}}
+	if err := m.boot(context.Background()); err != nil {
+		say("cannot boot: %v", err)
+		m.status.set("cannot boot: %v", err)
+	}
+	select {}
+}
+
+func (m *machine) boot(ctx context.Context) error {
+	m.status.set("booting")
+	if err := mountAll(); err != nil {
+		return err
+	}
+	loadModules()
+	m.runner = service.NewRunner("/run", say)
+	watchPower(m.runner)
+	if err := mountData(); err != nil {
+		return err
+	}
+	m.runner.LogTo(logsAt)
+	if err := startConsole(m.runner); err != nil {
+		say("cannot open the console: %v", err)
+	}
+	setKernel()
+	go keepClock()
+	config, data, err := readBootData()
+	if err != nil {
+		return err
+	}
+	m.name, m.data = config.Hostname, data
+	if m.device, err = configureNetwork(config); err != nil {
+		return err
+	}
+	say("the machine is %s with address %s, %.1f s after its kernel", m.name, data.Croft.Address, guest.UptimeSeconds())
+	hostKey, err := startSSH(m.runner, m.name, data)
+	if err != nil {
+		return err
+	}
+	showHostKey(hostKey)
+	go m.repeat(hostKey)
+	if m.image, err = readEnv("/usr/share/croft/image.env"); err != nil {
+		return err
+	}
+	if err := m.startContainerd(); err != nil {
+		return err
+	}
+	if data.Croft.Control() {
+		return m.control(ctx)
+	}
+	return m.worker(ctx)
+}
+
+// repeat shows the machine's state and its host key again.
+func (m *machine) repeat(hostKey string) {
+	for {
+		<-time.After(repeatEvery)
+		showHostKey(hostKey)
+		m.status.repeat()
+	}
+}
+
+// readEnv reads lines NAME=VALUE.
+func readEnv(path string) (map[string]string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the image's versions: %w", err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			out[name] = value
+		}
+	}
+	return out, nil
+}
+
+// startContainerd starts containerd, and has the image's container images imported as soon as it answers. They are imported at
+// each boot: what a power cut has damaged is made good.
+func (m *machine) startContainerd() error {
+	config := configAt + "/containerd.toml"
+	if err := os.WriteFile(config, []byte(components.Containerd(m.image["PAUSE_IMAGE"])), 0o600); err != nil {
+		return err
+	}
+	for _, folder := range []string{components.NetworkConfigs, "/etc/containerd/certs.d"} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	if _, err := m.runner.Start(service.Spec{Name: "containerd", Command: []string{"/usr/bin/containerd", "--config", config}}); err != nil {
+		return err
+	}
+	go importImages()
+	return nil
+}
+
+func importImages() {
+	waitForSocket(components.ContainerdSocket)
+	names, _ := filepath.Glob("/usr/share/croft/images/*.tar")
+	for _, name := range names {
+		for {
+			err := command("/usr/bin/ctr", "-n", "k8s.io", "images", "import", "--label", "io.cri-containerd.pinned=pinned", name)
+			if err == nil {
+				break
+			}
+			say("cannot import %s: %v", filepath.Base(name), err)
+			<-time.After(5 * time.Second)
+		}
+	}
+	say("container images are imported, %.1f s after the kernel's start", guest.UptimeSeconds())
+}
+
+// waitForSocket waits until somebody listens at a unix socket.
+func waitForSocket(path string) {
+	for {
+		conn, err := new(net.Dialer).DialContext(context.Background(), "unix", path)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// writeJSON writes a configuration.
+func writeJSON(path string, document any) error {
+	raw, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(path, append(raw, '\n'), 0o600)
+}

@@ -1,0 +1,202 @@
+// Package service runs the machine's programs: containerd, the control plane, the kubelet, the ssh server. Each is started
+// again when it has ended, with growing pauses, and what it prints goes to a bounded log.
+//
+// It owns the processes that it starts.
+package service
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/backoff"
+)
+
+// Spec is a program.
+type Spec struct {
+	// Name is that of its log.
+	Name string
+	// Command is the program's path and its arguments.
+	Command []string
+	// Env is added to a minimal environment.
+	Env []string
+	// Terminal gives it the console as its controlling terminal; it prints there then, not to a log.
+	Terminal string
+}
+
+const (
+	firstPause = time.Second
+	longPause  = 30 * time.Second
+	// settled is how long a program must have run for its pauses to begin anew.
+	settled = 2 * time.Minute
+	// StopTime is how long a program has between SIGTERM and SIGKILL.
+	StopTime = 8 * time.Second
+	// lastLines is how many lines of its log are shown when it ends.
+	lastLines = 3
+)
+
+// Runner runs programs. It is safe for concurrent use.
+type Runner struct {
+	logs string
+	say  func(format string, args ...any)
+
+	mu      sync.Mutex
+	running map[string]*Service
+}
+
+// NewRunner makes a runner with its logs in a folder; say writes a line to the console.
+func NewRunner(logs string, say func(format string, args ...any)) *Runner {
+	return &Runner{logs: logs, say: say, running: map[string]*Service{}}
+}
+
+// LogTo has programs that are started from now on write their logs in another folder.
+func (r *Runner) LogTo(folder string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logs = folder
+}
+
+// Service is a program that is kept running.
+type Service struct {
+	spec  Spec
+	log   *Log
+	say   func(format string, args ...any)
+	stop  context.CancelFunc
+	ended chan struct{}
+
+	mu      sync.Mutex
+	process *exec.Cmd
+}
+
+// Start starts a program and keeps it running until Stop. One of the same name must not run.
+func (r *Runner) Start(spec Spec) (*Service, error) {
+	r.mu.Lock()
+	folder := r.logs
+	r.mu.Unlock()
+	log, err := OpenLog(folder, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Service{spec: spec, log: log, say: r.say, stop: stop, ended: make(chan struct{})}
+	r.mu.Lock()
+	if r.running[spec.Name] != nil {
+		r.mu.Unlock()
+		stop()
+		return nil, fmt.Errorf("cannot start %s: it is running", spec.Name)
+	}
+	r.running[spec.Name] = s
+	r.mu.Unlock()
+	go func() {
+		defer close(s.ended)
+		defer log.Close()
+		s.keep(ctx)
+	}()
+	return s, nil
+}
+
+// Stop ends the programs of these names, all at once, and returns when they have ended. Unknown names are left out.
+func (r *Runner) Stop(names ...string) {
+	var stopping []*Service
+	r.mu.Lock()
+	for _, name := range names {
+		if s := r.running[name]; s != nil {
+			stopping = append(stopping, s)
+			delete(r.running, name)
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range stopping {
+		s.stop()
+	}
+	for _, s := range stopping {
+		<-s.ended
+	}
+}
+
+// Running are the names of the programs that are kept running.
+func (r *Runner) Running() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]string, 0, len(r.running))
+	for name := range r.running {
+		out = append(out, name)
+	}
+	return out
+}
+
+// Restart ends the program's process; it is started again at once.
+func (s *Service) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		s.process.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended just now
+	}
+}
+
+// Log is the program's log.
+func (s *Service) Log() *Log { return s.log }
+
+func (s *Service) keep(ctx context.Context) {
+	pause := backoff.Backoff{Base: firstPause, Max: longPause}
+	for failures := 0; ; {
+		started := time.Now()
+		err := s.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) > settled {
+			failures = 0
+		}
+		failures++
+		wait := pause.Delay(failures)
+		s.say("%s ended: %v; it starts again in %s", s.spec.Name, err, wait.Round(100*time.Millisecond))
+		for _, line := range s.log.Last(lastLines) {
+			s.say("  %s: %s", s.spec.Name, line)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// once runs the program to its end. When ctx is over it is asked to end, and made to after StopTime.
+func (s *Service) once(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, s.spec.Command[0], s.spec.Command[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = StopTime
+	cmd.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}, s.spec.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	if s.spec.Terminal != "" {
+		terminal, err := openTerminal(s.spec.Terminal)
+		if err != nil {
+			return err
+		}
+		defer terminal.Close()
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+		cmd.SysProcAttr.Setctty = true
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.set(cmd)
+	defer s.set(nil)
+	err := cmd.Wait()
+	if err == nil {
+		return fmt.Errorf("exit status 0")
+	}
+	return fmt.Errorf("%s", strings.TrimSpace(err.Error()))
+}
+
+func (s *Service) set(cmd *exec.Cmd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = cmd
+}
