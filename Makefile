@@ -18,7 +18,7 @@ UNCHROOT := go run ./bootstrap/unchroot
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: root
 root:
@@ -36,6 +36,11 @@ setup-tests: root ## install what the tests need too: a C compiler, Chromium and
 build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 	@mkdir -p $(BIN)
 	@for b in $(BINARIES); do echo "building bin/$$b"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
+
+.PHONY: kubernetes-image
+kubernetes-image: root ## build the image of Kubernetes nodes into bin/kubernetes; long the first time: it compiles Kubernetes
+	@bootstrap/setup squashfs-tools kmod gcc libc6-dev libseccomp-dev pkg-config
+	@go run -trimpath ./bootstrap/kubernetes/build -version '$(VERSION)' -out $(BIN)/kubernetes
 
 .PHONY: demo
 demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days

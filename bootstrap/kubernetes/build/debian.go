@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// debianPackage is a binary package of one version.
+type debianPackage struct {
+	name, version, architecture string
+	// source is the source package and its version, by which Debian names what is vulnerable.
+	source, sourceVersion string
+	// sha256 is the hash of the package's file.
+	sha256 string
+	// dir is the folder that it is unpacked in.
+	dir string
+}
+
+// archive is Debian's archive as apt on this machine knows it. What is installed here plays no part, and nothing is:
+// packages are fetched and unpacked into the cache, and their scripts never run.
+type archive struct {
+	run runner
+	// cache has the unpacked packages, each in a folder with the hash of its file.
+	cache string
+	// empty is a folder with apt's state of a machine on which nothing is installed.
+	empty string
+	say   func(format string, args ...any)
+}
+
+func openArchive(cache string, run runner, say func(format string, args ...any)) (*archive, error) {
+	a := &archive{run: run, cache: filepath.Join(cache, "packages"), empty: filepath.Join(cache, "apt"), say: say}
+	for _, dir := range []string{a.cache, a.empty} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	return a, os.WriteFile(filepath.Join(a.empty, "status"), nil, 0o644)
+}
+
+// packages are the named packages and all that they depend on, and the kernel's, which comes last and alone: what it
+// depends on is for machines on which it is installed. They are unpacked.
+func (a *archive) packages(ctx context.Context, names []string) (all []debianPackage, kernel debianPackage, err error) {
+	all, kernel, err = a.attempt(ctx, names)
+	if err == nil || ctx.Err() != nil {
+		return all, kernel, err
+	}
+	// apt has no list of packages yet, or one so old that Debian has replaced some of them.
+	a.say("apt-get update, because of: %v", err)
+	if _, err := a.run(ctx, "", "apt-get", "update", "-qq"); err != nil {
+		return nil, kernel, err
+	}
+	return a.attempt(ctx, names)
+}
+
+func (a *archive) attempt(ctx context.Context, names []string) (all []debianPackage, kernel debianPackage, err error) {
+	image, err := a.kernelName(ctx)
+	if err != nil {
+		return nil, kernel, err
+	}
+	text, err := a.apt(ctx, "apt-get", append([]string{"install", "--simulate", "--no-install-recommends"}, names...)...)
+	if err != nil {
+		return nil, kernel, err
+	}
+	wanted, err := parseSimulation(text)
+	if err != nil {
+		return nil, kernel, err
+	}
+	text, err = a.apt(ctx, "apt-cache", append([]string{"show", "--no-all-versions", image}, wanted...)...)
+	if err != nil {
+		return nil, kernel, err
+	}
+	described, err := parseDescriptions(text)
+	if err != nil {
+		return nil, kernel, err
+	}
+	for _, name := range append(wanted, image) {
+		p, ok := described[name]
+		if !ok {
+			return nil, kernel, fmt.Errorf("cannot find package %s: apt-cache doesn't describe it", name)
+		}
+		p.dir = filepath.Join(a.cache, p.sha256)
+		all = append(all, p)
+	}
+	return all, all[len(all)-1], a.fetch(ctx, all)
+}
+
+// apt runs a command of apt as on a machine on which nothing is installed.
+func (a *archive) apt(ctx context.Context, name string, args ...string) (string, error) {
+	state := []string{"-o", "Dir::State::status=" + filepath.Join(a.empty, "status"), "-o", "Dir::State::extended_states=" + filepath.Join(a.empty, "extended_states")}
+	out, err := a.run(ctx, "", name, append(state, args...)...)
+	return string(out), err
+}
+
+// kernelName is the package of the newest cloud kernel, on which linux-image-cloud-amd64 depends.
+func (a *archive) kernelName(ctx context.Context) (string, error) {
+	text, err := a.apt(ctx, "apt-cache", "depends", "linux-image-cloud-amd64")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "Depends:" && strings.HasPrefix(f[1], "linux-image-") {
+			return f[1], nil
+		}
+	}
+	return "", errors.New("cannot find the kernel: apt has no package linux-image-cloud-amd64; the sources of apt need Debian's main")
+}
+
+// installed is a line of apt-get --simulate: name, version, and the releases that have it. Packages that an update
+// replaces have a further version before the parenthesis, which an empty machine hasn't.
+var installed = regexp.MustCompile(`^Inst (\S+) \((\S+) (.*) \[\S+\]\)`)
+
+// parseSimulation are the packages that apt-get --simulate would install, each as NAME=VERSION. All must be Debian's.
+func parseSimulation(text string) ([]string, error) {
+	var out []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "Inst ") {
+			continue
+		}
+		m := installed.FindStringSubmatch(line)
+		if m == nil {
+			return nil, fmt.Errorf("cannot read what apt-get would install: %q", strings.TrimSpace(line))
+		}
+		if !strings.HasPrefix(m[3], "Debian") {
+			return nil, fmt.Errorf("cannot take package %s %s: it is of %s, not Debian's", m[1], m[2], m[3])
+		}
+		out = append(out, m[1]+"="+m[2])
+	}
+	if len(out) == 0 {
+		return nil, errors.New("cannot read what apt-get would install: it names no package")
+	}
+	return out, nil
+}
+
+var sha256Digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// parseDescriptions reads what apt-cache show prints; the keys are NAME=VERSION and NAME.
+func parseDescriptions(text string) (map[string]debianPackage, error) {
+	out := map[string]debianPackage{}
+	for stanza := range strings.SplitSeq(text, "\n\n") {
+		fields := map[string]string{}
+		for line := range strings.Lines(stanza) {
+			if name, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") {
+				fields[name] = strings.TrimSpace(value)
+			}
+		}
+		p := debianPackage{
+			name: fields["Package"], version: fields["Version"], architecture: fields["Architecture"], sha256: fields["SHA256"],
+			source: fields["Package"], sourceVersion: fields["Version"],
+		}
+		if p.name == "" {
+			continue
+		}
+		if p.version == "" || p.architecture == "" || !sha256Digits.MatchString(p.sha256) {
+			return nil, fmt.Errorf("cannot take package %s %q: apt-cache names no version, architecture or SHA-256", p.name, p.version)
+		}
+		if name, version, ok := strings.Cut(fields["Source"], " "); ok {
+			p.source, p.sourceVersion = name, strings.Trim(version, "()")
+		} else if name != "" {
+			p.source = name
+		}
+		for _, key := range []string{p.name, p.name + "=" + p.version} {
+			if _, twice := out[key]; !twice {
+				out[key] = p
+			}
+		}
+	}
+	return out, nil
+}
+
+// fetch fetches the packages that the cache hasn't, and unpacks each into its folder, which comes by a rename.
+func (a *archive) fetch(ctx context.Context, packages []debianPackage) error {
+	missing, names := map[string]debianPackage{}, []string{}
+	for _, p := range packages {
+		if _, err := os.Stat(p.dir); err == nil {
+			continue
+		}
+		missing[p.sha256] = p
+		names = append(names, p.name+"="+p.version)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	temp, err := os.MkdirTemp(a.cache, temporary)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	a.say("fetching %d packages: %s", len(names), strings.Join(names, " "))
+	if _, err := a.run(ctx, temp, "apt-get", append([]string{"download", "-qq", "-o", "APT::Sandbox::User=root"}, names...)...); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(temp, "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		sum, err := sumOf(file)
+		if err != nil {
+			return err
+		}
+		p, ok := missing[sum]
+		if !ok {
+			return fmt.Errorf("cannot take %s: no wanted package has its SHA-256, %s", filepath.Base(file), sum)
+		}
+		delete(missing, sum)
+		made := filepath.Join(temp, "files")
+		if _, err := a.run(ctx, "", "dpkg-deb", "-x", file, made); err != nil {
+			return err
+		}
+		if err := os.Rename(made, p.dir); err != nil {
+			return err
+		}
+	}
+	for _, p := range missing {
+		return fmt.Errorf("cannot fetch package %s %s: apt-get has written none with its SHA-256, %s", p.name, p.version, p.sha256)
+	}
+	return nil
+}
+
+// sumOf is the SHA-256 of a file.
+func sumOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const modulesDep = `kernel/drivers/virtio/virtio.ko:
+kernel/drivers/virtio/virtio_ring.ko:
+kernel/drivers/virtio/virtio_pci.ko: kernel/drivers/virtio/virtio-pci-legacy-dev.ko kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
+kernel/drivers/virtio/virtio-pci-legacy-dev.ko:
+kernel/drivers/virtio/virtio_mmio.ko: kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
+kernel/drivers/block/virtio_blk.ko: kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
+kernel/fs/squashfs/squashfs.ko: kernel/lib/zstd/zstd_decompress.ko kernel/lib/zstd/zstd_common.ko
+kernel/lib/zstd/zstd_decompress.ko: kernel/lib/zstd/zstd_common.ko
+kernel/lib/zstd/zstd_common.ko:
+kernel/drivers/net/vxlan.ko:
+`
+
+// kernelPackage is an unpacked package of a kernel whose modules lie below a folder.
+func kernelPackage(t *testing.T, below string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "boot/vmlinuz-6.1"), "kernel")
+	for line := range strings.Lines(modulesDep) {
+		path, _, _ := strings.Cut(line, ":")
+		write(t, filepath.Join(dir, below, "lib/modules/6.1", path), "module "+path)
+	}
+	write(t, filepath.Join(dir, below, "lib/modules/6.1/modules.builtin"), "kernel/fs/ext4/ext4.ko\nkernel/fs/overlayfs/overlay.ko\n")
+	return dir
+}
+
+// depmod writes what the real one would.
+func depmod(t *testing.T, runs *[]string) runner {
+	return func(_ context.Context, _, name string, args ...string) ([]byte, error) {
+		*runs = append(*runs, name)
+		if name == "depmod" {
+			if args[0] != "-b" || args[2] != "6.1" {
+				t.Errorf("depmod %v runs", args)
+			}
+			write(t, filepath.Join(args[1], "lib/modules/6.1/modules.dep"), modulesDep)
+		}
+		return nil, nil
+	}
+}
+
+// All modules are in the root folder; the initrd has what leads to the root file system, each after what it needs.
+func TestKernel(t *testing.T) {
+	for _, below := range []string{"", "usr"} {
+		k, err := openKernel(kernelPackage(t, below))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, runs := newRoot(t), []string{}
+		if err := k.install(t.Context(), r, depmod(t, &runs)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(runs, []string{"depmod"}) {
+			t.Errorf("these run: %v", runs)
+		}
+		if got := read(t, r.at("/lib/modules/6.1/kernel/drivers/net/vxlan.ko")); got != "module kernel/drivers/net/vxlan.ko" {
+			t.Errorf("the module is %q", got)
+		}
+		modules, err := k.first(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, m := range modules {
+			names = append(names, m.Name)
+			if !strings.HasPrefix(string(m.Content), "module kernel/") {
+				t.Errorf("%s has %q", m.Name, m.Content)
+			}
+		}
+		want := []string{"zstd_common", "zstd_decompress", "squashfs", "virtio", "virtio_ring", "virtio_blk", "virtio_mmio", "virtio_pci_legacy_dev", "virtio_pci"}
+		if !slices.Equal(names, want) {
+			t.Errorf("the order is %v, want %v", names, want)
+		}
+	}
+}
+
+// Packed modules are unpacked.
+func TestPackedModules(t *testing.T) {
+	dir := kernelPackage(t, "")
+	write(t, filepath.Join(dir, "lib/modules/6.1/kernel/drivers/net/x.ko.xz"), "packed")
+	k, err := openKernel(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []string
+	if err := k.install(t.Context(), newRoot(t), depmod(t, &runs)); err != nil || !slices.Equal(runs, []string{"find", "depmod"}) {
+		t.Errorf("these run: %v, %v", runs, err)
+	}
+}
+
+func TestBadKernels(t *testing.T) {
+	if _, err := openKernel(t.TempDir()); err == nil {
+		t.Error("a package without a kernel is taken")
+	}
+	dir := kernelPackage(t, "")
+	if err := os.RemoveAll(filepath.Join(dir, "lib")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openKernel(dir); err == nil {
+		t.Error("a package without modules is taken")
+	}
+	files, err := parseDependencies("a/one.ko: a/two.ko\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "three"} {
+		if _, err := withNeeds(files, nil, []string{name}); err == nil {
+			t.Errorf("module %s is found", name)
+		}
+	}
+	for _, text := range []string{"", "a/one.ko\n"} {
+		if _, err := parseDependencies(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// found is a file or a symbolic link of a package.
+type found struct {
+	// path is its place in the root folder, relative, and from where it is now.
+	path, from string
+	// owner is the package's name.
+	owner string
+	// target is a link's, a place in the root folder too; empty for a file.
+	target string
+}
+
+// libraryFolders are where Debian's dynamic linker looks for libraries without a cache or a configuration.
+func libraryFolders() []string { return []string{"usr/lib/x86_64-linux-gnu", "usr/lib"} }
+
+// place is where a path lies in a root folder whose /bin, /sbin, /lib and /lib64 are links to those in /usr: relative,
+// and cleaned.
+func place(name string) string {
+	name = strings.TrimPrefix(path.Clean("/"+name), "/")
+	first, _, _ := strings.Cut(name, "/")
+	if slices.Contains(mergedFolders(), first) {
+		return "usr/" + name
+	}
+	return name
+}
+
+// mergedFolders are the folders whose content lies in /usr.
+func mergedFolders() []string { return []string{"bin", "lib", "lib64", "sbin"} }
+
+// find looks for a place in packages, of which older ones also have what lies outside of /usr.
+func find(packages []debianPackage, at string) (found, error) {
+	for _, p := range packages {
+		for _, name := range []string{at, strings.TrimPrefix(at, "usr/")} {
+			from := filepath.Join(p.dir, name)
+			info, err := os.Lstat(from)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return found{}, err
+			}
+			f := found{path: at, from: from, owner: p.name}
+			switch {
+			case info.Mode().IsRegular():
+				return f, nil
+			case info.Mode()&fs.ModeSymlink != 0:
+				target, err := os.Readlink(from)
+				if err != nil {
+					return found{}, err
+				}
+				if !path.IsAbs(target) {
+					target = path.Join(path.Dir(name), target)
+				}
+				f.target = place(target)
+				return f, nil
+			}
+		}
+	}
+	return found{}, fmt.Errorf("cannot find /%s: no package has it: %w", at, fs.ErrNotExist)
+}
+
+// closure are files of packages with all that they need to run: the targets of links, and for programs and libraries the
+// dynamic linker and the libraries that they name, those of these too. They are sorted by their paths.
+func closure(packages []debianPackage, paths []string) ([]found, error) {
+	have := map[string]found{}
+	for queue := slices.Clone(paths); len(queue) > 0; queue = queue[1:] {
+		at := place(queue[0])
+		if _, ok := have[at]; ok {
+			continue
+		}
+		f, err := find(packages, at)
+		if err != nil {
+			return nil, err
+		}
+		have[at] = f
+		if f.target != "" {
+			queue = append(queue, f.target)
+			continue
+		}
+		needs, err := needsOf(f.from)
+		if err != nil {
+			return nil, err
+		}
+		if needs.linker != "" {
+			queue = append(queue, needs.linker)
+		}
+		for _, library := range needs.libraries {
+			l, err := findLibrary(packages, library)
+			if err != nil {
+				return nil, fmt.Errorf("cannot have /%s: %w", at, err)
+			}
+			queue = append(queue, l.path)
+		}
+	}
+	out := make([]found, 0, len(have))
+	for _, f := range have {
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b found) int { return strings.Compare(a.path, b.path) })
+	return out, nil
+}
+
+func findLibrary(packages []debianPackage, name string) (found, error) {
+	for _, dir := range libraryFolders() {
+		f, err := find(packages, path.Join(dir, name))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+	}
+	return found{}, fmt.Errorf("no package has the library %s in %v", name, libraryFolders())
+}
+
+// needs are what a program or library names: the dynamic linker's path and the names of libraries.
+type needs struct {
+	linker    string
+	libraries []string
+}
+
+// needsOf are a file's needs: none unless it is a program or a library.
+func needsOf(name string) (needs, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return needs{}, err
+	}
+	defer file.Close()
+	magic := make([]byte, len(elf.ELFMAG))
+	if n, _ := io.ReadFull(file, magic); string(magic[:n]) != elf.ELFMAG {
+		return needs{}, nil
+	}
+	out, err := readNeeds(file)
+	if err != nil {
+		return needs{}, fmt.Errorf("cannot read what %s needs: %w", name, err)
+	}
+	return out, nil
+}
+
+func readNeeds(file io.ReaderAt) (needs, error) {
+	e, err := elf.NewFile(file)
+	if err != nil {
+		return needs{}, err
+	}
+	if e.Machine != elf.EM_X86_64 {
+		return needs{}, fmt.Errorf("it is for %s, must be for %s", e.Machine, elf.EM_X86_64)
+	}
+	if e.Type != elf.ET_EXEC && e.Type != elf.ET_DYN { // a kernel module
+		return needs{}, nil
+	}
+	var out needs
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_INTERP {
+			text, err := io.ReadAll(p.Open())
+			if err != nil {
+				return needs{}, err
+			}
+			out.linker = string(bytes.TrimRight(text, "\x00"))
+		}
+	}
+	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
+		dirs, err := e.DynString(tag)
+		if err != nil {
+			return needs{}, err
+		}
+		if len(dirs) > 0 {
+			return needs{}, fmt.Errorf("it looks for libraries in folders of its own, %v: only Debian's folders are searched", dirs)
+		}
+	}
+	out.libraries, err = e.ImportedLibraries()
+	return out, err
+}

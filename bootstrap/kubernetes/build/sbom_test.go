@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func sampleContents(t *testing.T) contents {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	init, err := readProgram(self, initProgram, "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := init
+	other.path, other.name = "/usr/bin/other", "other"
+	return contents{
+		name: imageName, version: "1.36.3+v1.2.3", release: "12", programs: []goProgram{init, other},
+		packages: []debianPackage{
+			{name: "nftables", version: "1.0.6-2+deb12u2", architecture: "amd64", source: "nftables", sourceVersion: "1.0.6-2+deb12u2", sha256: strings.Repeat("1", 64)},
+			{name: "libgmp10", version: "2:6.2.1+dfsg1~1", architecture: "amd64", source: "gmp", sourceVersion: "2:6.2.1+dfsg1~1", sha256: strings.Repeat("2", 64)},
+		},
+	}
+}
+
+// The bill is one of CycloneDX 1.5: the members that it requires, types and forms of its schema, references that are
+// unique and lead somewhere. It lists each package, program and module once, and is the same each time.
+func TestBill(t *testing.T) {
+	c := sampleContents(t)
+	raw, err := billOf(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := billOf(c); err != nil || string(again) != string(raw) {
+		t.Errorf("the second bill differs, %v", err)
+	}
+	var b struct {
+		BOMFormat, SpecVersion string
+		Version                int
+		Metadata               struct{ Component map[string]any }
+		Components             []struct {
+			Type, Name, Version, PURL string
+			Ref                       string `json:"bom-ref"`
+			Hashes                    []struct{ Alg, Content string }
+		}
+		Dependencies []struct {
+			Ref       string
+			DependsOn []string
+		}
+	}
+	if err := json.Unmarshal(raw, &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.BOMFormat != "CycloneDX" || b.SpecVersion != "1.5" || b.Version != 1 || b.Metadata.Component["version"] != c.version {
+		t.Errorf("it begins with %s", raw[:200])
+	}
+	purl := regexp.MustCompile(`^pkg:(deb/debian/[a-z0-9.+-]+|golang/[a-z0-9./_~-]+)@[A-Za-z0-9.%~_-]+(\?[a-z]+=[^&\s]+(&[a-z]+=[^&\s]+)*)?$`)
+	known := map[string]string{"image": "image"}
+	for _, c := range b.Components {
+		if known[c.Ref] != "" || c.Ref == "" || c.Name == "" || c.Type != "library" && c.Type != "application" {
+			t.Errorf("component %+v", c)
+		}
+		known[c.Ref] = c.Name + " " + c.Version
+		if c.Type == "library" && (!purl.MatchString(c.PURL) || c.PURL != c.Ref) {
+			t.Errorf("the address of %s is %s", c.Name, c.PURL)
+		}
+		for _, h := range c.Hashes {
+			if h.Alg != "SHA-256" || !sha256Digits.MatchString(h.Content) {
+				t.Errorf("the hash of %s is %+v", c.Name, h)
+			}
+		}
+	}
+	modules := map[string]int{}
+	for _, d := range b.Dependencies {
+		modules[d.Ref] = len(d.DependsOn)
+		for _, ref := range append(d.DependsOn, d.Ref) {
+			if known[ref] == "" {
+				t.Errorf("%s isn't listed", ref)
+			}
+		}
+	}
+	if modules["image"] != 4 || modules["program:/sbin/init"] < 2 || modules["program:/sbin/init"] != modules["program:/usr/bin/other"] {
+		t.Errorf("the numbers of dependencies are %v", modules)
+	}
+	for ref, want := range map[string]string{
+		"pkg:deb/debian/nftables@1.0.6-2%2Bdeb12u2?arch=amd64&distro=debian-12":                                      "nftables 1.0.6-2+deb12u2",
+		"pkg:deb/debian/libgmp10@2%3A6.2.1%2Bdfsg1~1?arch=amd64&distro=debian-12&upstream=gmp%402%3A6.2.1%2Bdfsg1~1": "libgmp10 2:6.2.1+dfsg1~1",
+		"program:/sbin/init": "init v1.2.3",
+	} {
+		if known[ref] != want {
+			t.Errorf("%s is %q, want %q", ref, known[ref], want)
+		}
+	}
+}
+
+// A module that this test is compiled from is listed with its version and its hash of go.sum.
+func TestModulesOfProgram(t *testing.T) {
+	const module = "github.com/google/go-containerregistry"
+	p := sampleContents(t).programs[0]
+	version := p.moduleVersion(module)
+	if !strings.HasPrefix(version, "v0.") || p.moduleVersion("stdlib") == "" || p.moduleVersion("none") != "" || !sha256Digits.MatchString(p.sha256) {
+		t.Errorf("its version is %q; %+v", version, p)
+	}
+	for _, m := range p.modules {
+		if m.path != module {
+			continue
+		}
+		if sums := read(t, "../../../go.sum"); !strings.Contains(sums, module+" "+m.version+" "+m.sum+"\n") {
+			t.Errorf("go.sum hasn't %+v", m)
+		}
+		c, err := m.component()
+		if err != nil || len(c.Hashes) != 1 || !sha256Digits.MatchString(c.Hashes[0].Content) {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+	if _, err := readProgram("/bin/sh", "/bin/sh", ""); err == nil {
+		t.Error("a program of another language is read")
+	}
+}
+
+func TestBadBills(t *testing.T) {
+	for name, change := range map[string]func(c *contents){
+		"a package twice": func(c *contents) { c.packages = append(c.packages, c.packages[0]) },
+		"a program twice": func(c *contents) { c.programs = append(c.programs, c.programs[0]) },
+		"a module of two contents": func(c *contents) {
+			c.programs[1].modules = []goModule{{"example.org/a", "v1.0.0", "h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
+			c.programs[0].modules = []goModule{{"example.org/a", "v1.0.0", "h1:BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
+		},
+		"a bad hash": func(c *contents) { c.programs[0].modules = []goModule{{"example.org/a", "v1.0.0", "h1:AAAA"}} },
+		"a nameless": func(c *contents) { c.programs[0].name = "" },
+	} {
+		c := sampleContents(t)
+		change(&c)
+		if _, err := billOf(c); err == nil {
+			t.Errorf("%s makes a bill", name)
+		}
+	}
+}
