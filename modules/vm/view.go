@@ -41,6 +41,20 @@ func (m *Module) List() ([]node.VMInfo, error) {
 	return out, nil
 }
 
+// Paths returns the paths of the files that VMs have, and would be started again with: kernels, initrds and disks. It is
+// false while the record of a VM can't be read.
+func (m *Module) Paths() (paths []string, known bool) {
+	known = true
+	for _, r := range m.table.records() {
+		known = known && r.Phase != machine.Lost
+		paths = append(paths, r.Spec.Kernel, r.Spec.Initrd)
+		for _, d := range r.Spec.Disks {
+			paths = append(paths, d.Path)
+		}
+	}
+	return paths, known
+}
+
 // Stats implements node.VMs.
 func (m *Module) Stats(id string) (node.VMStats, error) {
 	r, err := m.find("measure", id)

@@ -5,6 +5,9 @@ const (
 	VMModule  = "vmd"
 	VMObject  = "manager"
 	VMVersion = "0.1.0"
+
+	VMImageObject  = "image"
+	VMImageVersion = "0.1.0"
 )
 
 // VMDisk is a disk of a VM.
@@ -135,4 +138,56 @@ type VMs interface {
 	Stats(id string) (VMStats, error)
 	// Status returns the module's state.
 	Status() (VMStatus, error)
+}
+
+// VMImage is an image of virtual machines that is whole on the node.
+type VMImage struct {
+	Name    string
+	Version string
+	// Digest is that of the artifact's manifest, such as "sha256:…"; empty for a folder of the operator's.
+	Digest string
+	// Kernel, Initrd and Root are absolute paths of files that everybody on the node may read. Root, a read-only
+	// disk that all VMs share, is empty where the image has none.
+	Kernel string
+	Initrd string
+	Root   string
+	// Arguments is the kernel command line.
+	Arguments string
+}
+
+// The states of the image.
+const (
+	// VMImageNone is that of a node that is given no image.
+	VMImageNone = "none"
+	// VMImageFetching is that of an image, or a newer version of it, that is being fetched.
+	VMImageFetching = "fetching"
+	VMImageReady    = "ready"
+	// VMImageFailed is that of an image that can't be used, fetched or looked for now: it is tried again.
+	VMImageFailed = "failed"
+)
+
+// VMImageStatus is the state of the image that Kubernetes VMs boot.
+type VMImageStatus struct {
+	// Reference is the operator's setting: a folder or an OCI artifact.
+	Reference string
+	State     string
+	// Version and Digest are those of the image that VMs boot now, in any state; Version is empty when there is none.
+	Version string
+	Digest  string
+	// Done and Total are the bytes of the version that is being fetched; Total is 0 before it is known.
+	Done  uint64
+	Total uint64
+	// Error is the last failure since the last success, Next the time of the next try in Unix nanoseconds.
+	Error string
+	Next  int64
+}
+
+// VMImages has the image that Kubernetes VMs boot, and fetches it by itself. Bus: vmd.image@0.1.0.
+type VMImages interface {
+	// Current returns the image after a check of its files; it never waits for a download. The files of a fetched
+	// image don't change, and stay as long as a VM has them and for an hour after this call. NotExist
+	// when the node is given no image, Transient while it isn't there yet, Invalid when the operator's folder is wrong.
+	Current() (VMImage, error)
+	// Status returns the image's state.
+	Status() (VMImageStatus, error)
 }

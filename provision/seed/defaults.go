@@ -11,7 +11,6 @@ import (
 	"github.com/croft-edge/croft/pkg"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/vmimage"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/engine"
 	"github.com/croft-edge/croft/provision/feedback"
@@ -147,9 +146,6 @@ type Settings struct {
 	// zdb.DefaultCPU and zdb.DefaultMemory.
 	ZDBCPU    uint64
 	ZDBMemory uint64
-	// KubernetesImage is the folder of the image that Kubernetes VMs boot (package vmimage);
-	// empty when the node runs none.
-	KubernetesImage string
 }
 
 // DefaultProvisioners makes the provisioners of all types that croft implements, on the
@@ -173,7 +169,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 		workload.TypeDebug: debug.New(stubs.NewDebugStub(client), s.DebugUsers),
 		workload.TypeKubernetes: kubernetes.New(kubernetes.Config{
 			VMs: vms, Disks: disks, Taps: taps, Networks: networks,
-			Identity: identity, Owners: s.Owners, Image: vmimage.Open(s.KubernetesImage),
+			Identity: identity, Owners: s.Owners, Images: stubs.NewVMImagesStub(client),
 		}),
 		workload.TypeNetwork: network.New(networks, identity),
 		workload.TypeVolume:  volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past}),

@@ -200,7 +200,7 @@ func carryOut(c *Calls, method, id string, do func() error) error {
 // changing reports whether a method may change the node.
 func changing(method string) bool {
 	_, name, _ := strings.Cut(method, ".")
-	for _, reads := range []string{"Inspect", "Exists", "List", "Status", "Servers", "Logs", "Stats", "Subnet", "Gateway", "Monitor", "NodeID", "Sign", "Decrypt", "Encrypt"} {
+	for _, reads := range []string{"Inspect", "Exists", "List", "Status", "Servers", "Logs", "Stats", "Subnet", "Gateway", "Monitor", "NodeID", "Sign", "Decrypt", "Encrypt", "Current"} {
 		if strings.HasPrefix(name, reads) {
 			return false
 		}
@@ -214,7 +214,7 @@ func methods() (out []string) {
 		"Storage": reflect.TypeFor[node.Storage](), "VDisks": reflect.TypeFor[node.VDisks](), "ZDB": reflect.TypeFor[node.ZDBNamespaces](),
 		"Containers": reflect.TypeFor[node.Containers](), "Images": reflect.TypeFor[node.Images](),
 		"Networks": reflect.TypeFor[node.Networks](), "Taps": reflect.TypeFor[node.Taps](), "Debug": reflect.TypeFor[node.Debug](),
-		"Identity": reflect.TypeFor[node.IdentityManager](), "VMs": reflect.TypeFor[node.VMs](),
+		"Identity": reflect.TypeFor[node.IdentityManager](), "VMs": reflect.TypeFor[node.VMs](), "VMImages": reflect.TypeFor[node.VMImages](),
 	} {
 		for i := range contract.NumMethod() {
 			out = append(out, name+"."+contract.Method(i).Name)

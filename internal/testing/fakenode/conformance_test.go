@@ -173,6 +173,21 @@ func TestVMsConform(t *testing.T) {
 	})
 }
 
+func TestVMImagesConform(t *testing.T) {
+	conformance.VMImagesSuite(t, func(t *testing.T) conformance.VMImagesSubject {
+		v := fakenode.NewVMImages(&fakenode.Calls{}, fakenode.VMImageReference)
+		open := func(t *testing.T) conformance.VMImagesClient {
+			t.Helper()
+			return v.Serve(t)
+		}
+		return conformance.VMImagesSubject{
+			Client: open(t), None: fakenode.NewVMImages(&fakenode.Calls{}, "").Serve(t), Fetched: true, Restart: open,
+			Offer:  func(_ *testing.T, version string) { v.Offer(version) },
+			Unplug: func(*testing.T) {},
+		}
+	})
+}
+
 func TestIdentityConforms(t *testing.T) {
 	conformance.IdentitySuite(t, func(t *testing.T) conformance.IdentitySubject {
 		key, err := sign.Generate()

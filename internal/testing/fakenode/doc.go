@@ -3,7 +3,7 @@
 // processes. It owns nothing outside its memory.
 //
 // Each part (Storage, ZDB, Containers, Images, Networks, Debug,
-// Identity, VMs) passes the
+// Identity, VMs, VMImages) passes the
 // conformance suites that the real modules pass, through its stub: a fake can't
 // promise what no module keeps, nor the other way round.
 //

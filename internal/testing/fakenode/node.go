@@ -25,6 +25,7 @@ type Node struct {
 	Debug      *Debug
 	Identity   *Identity
 	VMs        *VMs
+	VMImages   *VMImages
 }
 
 // The ports of a Node's zdbs.
@@ -45,6 +46,7 @@ func New(t *testing.T, pools ...node.Pool) *Node {
 	n := &Node{
 		Calls: calls, Storage: NewStorage(calls, pools...), ZDB: NewZDB(calls, FirstPort, LastPort),
 		Containers: NewContainers(calls, images), Images: images, Networks: NewNetworks(calls), Debug: NewDebug(calls), Identity: NewIdentity(calls, key), VMs: NewVMs(calls),
+		VMImages: NewVMImages(calls, VMImageReference),
 	}
 	n.Containers.places = n.Networks.places
 	n.Storage.onErase = n.ZDB.erase
@@ -83,6 +85,7 @@ type Stubs struct {
 	Debug      *stubs.DebugStub
 	Identity   *stubs.IdentityManagerStub
 	VMs        *stubs.VMsStub
+	VMImages   *stubs.VMImagesStub
 }
 
 // Serve serves the node's modules on an in-process bus until the test ends.
@@ -99,6 +102,7 @@ func (n *Node) Serve(t *testing.T) Stubs {
 		Debug:      n.Debug.Serve(t),
 		Identity:   n.Identity.Serve(t),
 		VMs:        n.VMs.Serve(t),
+		VMImages:   n.VMImages.Serve(t),
 	}
 }
 

@@ -140,3 +140,25 @@ func TestRegistryNeverEndsABlob(t *testing.T) {
 		t.Errorf("it ended after %d bytes: %v", n, err)
 	}
 }
+
+func TestArtifact(t *testing.T) {
+	r := start(t)
+	a := imagetest.Artifact{Type: "application/x", Files: []imagetest.ArtifactFile{{Name: "one", Content: "content of one"}, {Name: "two", Content: ""}}}
+	digest, err := a.Push(t.Context(), r.Host+"/files:1", r.Behind())
+	must(t, err)
+	ref, err := name.ParseReference(r.Host + "/files@" + digest.String())
+	must(t, err)
+	image, err := remote.Image(ref)
+	must(t, err)
+	m, err := image.Manifest()
+	must(t, err)
+	if len(m.Layers) != 2 || m.Layers[0].Annotations["org.opencontainers.image.title"] != "one" || m.Layers[1].Size != 0 {
+		t.Errorf("its manifest is %+v", m)
+	}
+	res, err := http.Get("http://" + r.Host + "/v2/files/blobs/" + m.Layers[0].Digest.String())
+	must(t, err)
+	defer res.Body.Close()
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "content of one" {
+		t.Errorf("its first file is %q, %v", body, err)
+	}
+}

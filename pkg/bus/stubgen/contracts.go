@@ -40,6 +40,7 @@ func contracts() []contract {
 		of[node.Taps]("taps", node.NetworkModule, node.TapObject, node.TapVersion),
 		of[node.Flists]("flists", node.FlistModule, node.FlistObject, node.FlistVersion),
 		of[node.VMs]("vms", node.VMModule, node.VMObject, node.VMVersion),
+		of[node.VMImages]("vmimages", node.VMModule, node.VMImageObject, node.VMImageVersion),
 		of[node.ZDBNamespaces]("zdb", node.ZDBModule, node.ZDBObject, node.ZDBVersion),
 		of[node.Debug]("debug", node.DebugModule, node.DebugObject, node.DebugVersion),
 		of[node.LogLines]("lines", node.DebugModule, node.LogLinesObject, node.LogLinesVersion),

@@ -1,7 +1,6 @@
 package kubernetes_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/croft-edge/croft/internal/testing/fakenode"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
-	"github.com/croft-edge/croft/pkg/vmimage"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/kubernetes"
@@ -33,11 +31,9 @@ type world struct {
 	user  string
 	// known are the user's networks: by name, and by name and hash.
 	known map[string]reference.Presence
-	image vmimage.Image
+	image node.VMImage
 	// deployed is whether reservations were deployed before.
 	deployed bool
-	// imageError is the error of reading the image.
-	imageError error
 }
 
 const clusterSecret = "the cluster's secret"
@@ -54,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	)
 	w := &world{
 		Node: n, t: t, stubs: n.Serve(t), user: user.ID(), known: map[string]reference.Presence{"net": reference.Accepted},
-		image: vmimage.Image{Name: "kubernetes", Version: "1", Kernel: "/image/vmlinuz", Initrd: "/image/initrd", Root: "/image/root", Arguments: "quiet"},
+		image: n.VMImages.Offer("1"),
 	}
 	n.Networks.Put(node.NetworkSpec{ID: w.network(), User: w.user, Name: "net", Subnet: "10.1.1.0/24"})
 	return w
@@ -69,12 +65,9 @@ func (w *world) network() string {
 func (w *world) provisioner() *kubernetes.Provisioner {
 	return kubernetes.New(kubernetes.Config{
 		VMs: w.stubs.VMs, Disks: w.stubs.VDisks, Taps: w.stubs.Taps, Networks: w.stubs.Networks,
-		Identity: w.stubs.Identity, Owners: w, Image: w,
+		Identity: w.stubs.Identity, Owners: w, Images: w.stubs.VMImages,
 	})
 }
-
-// Read is kubernetes.Image.
-func (w *world) Read(context.Context) (vmimage.Image, error) { return w.image, w.imageError }
 
 // WasDeployed is kubernetes.Records.
 func (w *world) WasDeployed(string) (bool, error) { return w.deployed, nil }

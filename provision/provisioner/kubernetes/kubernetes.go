@@ -11,7 +11,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/vmimage"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -24,8 +23,7 @@ type Config struct {
 	Networks Networks
 	Identity provisioner.Identity
 	Owners   Records
-	// Image is the image that VMs boot.
-	Image Image
+	Images   Images
 }
 
 // Provisioner provisions reservations of type kubernetes.
@@ -77,7 +75,7 @@ type readied struct {
 	// gateway is an address, subnet the network that it is in, on this node.
 	gateway string
 	subnet  string
-	image   vmimage.Image
+	image   node.VMImage
 	secret  []byte
 	found   found
 }
@@ -105,7 +103,7 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want p
 	if out.subnet, err = p.Networks.Subnet(ctx, want.network.Key()); err != nil {
 		return out, err
 	}
-	if out.image, err = p.Image.Read(ctx); err != nil {
+	if out.image, err = p.Images.Current(ctx); err != nil {
 		return out, imageError(err, out.found)
 	}
 	if out.secret, err = provisioner.OpenSecret(ctx, p.Identity, r, "cluster_secret", want.sealed); err != nil {
@@ -137,10 +135,14 @@ func (p *Provisioner) withoutDisk(ctx context.Context, r *readied) error {
 	return nil
 }
 
-// imageError makes a node without an image refuse a new VM. A broken image is the operator's matter, and is tried again.
+// imageError makes a node without an image refuse a new VM. One that is being fetched is waited for. A broken image is the
+// operator's matter, and is tried again.
 func imageError(err error, have found) error {
-	if node.KindOf(err) == node.NotExist && !have.any() {
+	switch kind := node.KindOf(err); {
+	case kind == node.NotExist && !have.any():
 		return node.Errorf(node.Refused, "this node runs no Kubernetes VMs: %w", err)
+	case kind == node.Transient:
+		return err
 	}
 	return node.Errorf(node.Transient, "the node's image for Kubernetes VMs can't be used now: %w", err)
 }
@@ -187,6 +189,9 @@ func (p *Provisioner) make(ctx context.Context, r readied, undo *provisioner.Und
 	_, err = p.VMs.Run(ctx, spec)
 	if !r.found.vm && node.KindOf(err) != node.Exist {
 		undo.PushGuard("the VM", func(ctx context.Context) error { return p.VMs.Delete(ctx, r.id) })
+	}
+	if node.KindOf(err) == node.NotExist { // what it was to be made of has gone in between
+		err = node.WithKind(node.Transient, err)
 	}
 	return tap, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/vmimage"
 	"github.com/croft-edge/croft/provision/provisioner/reference"
 )
 
@@ -44,8 +43,8 @@ type Records interface {
 	WasDeployed(reservationID string) (bool, error)
 }
 
-// Image is the image that VMs boot.
-type Image interface {
-	// Read returns it. NotExist when the node is given none.
-	Read(ctx context.Context) (vmimage.Image, error)
+// Images is the part of the vm module that has the image that VMs boot.
+type Images interface {
+	// Current returns it. NotExist when the node is given none, Transient while it isn't there yet.
+	Current(ctx context.Context) (node.VMImage, error)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
-	"github.com/croft-edge/croft/cmd/croftd/internal/module/vm"
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
@@ -96,7 +95,6 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
 		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{
 			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
 			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
-			KubernetesImage: d.Texts[vm.KubernetesImage],
 		}),
 		Orphans: orphans,
 		Limits:  provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},

@@ -7,7 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -25,14 +26,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // The module's settings.
 const (
 	emulator    = "qemu"
 	accelerator = "vm-accelerator"
-	// KubernetesImage is the setting of the folder of the image that Kubernetes VMs boot.
-	KubernetesImage = "kubernetes-image"
+	kubernetes  = "kubernetes-image"
 )
 
 // workers are for calls that take long: a deletion waits for its guest's power-off.
@@ -45,7 +46,7 @@ func Descriptor() module.Descriptor {
 		Settings: config.InGroup("Virtual machines", []config.Setting{
 			{Name: emulator, Kind: config.Text, Default: "qemu-system-x86_64", Help: "QEMU's program: a path, or a name that is found in PATH", Set: config.SetText(emulator, program)},
 			{Name: accelerator, Kind: config.Text, Default: "auto", Help: "what executes guests: auto (kvm where it is seen to work, else tcg), kvm, or tcg", Set: config.SetText(accelerator, accelerators)},
-			{Name: KubernetesImage, Kind: config.Text, Help: "folder of the image that Kubernetes VMs boot; empty for none", Set: config.SetText(KubernetesImage, folder)},
+			{Name: kubernetes, Kind: config.Text, Help: "image that Kubernetes VMs boot: a folder, oci://REGISTRY/REPOSITORY:TAG or oci://REGISTRY/REPOSITORY@sha256:DIGEST; empty for none", Set: config.SetText(kubernetes, imageSource)},
 		}),
 		Commands: []module.Command{{
 			Name: "down", Usage: "end the stopped node's virtual machines; the node starts them again when it starts", Run: down,
@@ -65,6 +66,7 @@ func Descriptor() module.Descriptor {
 					value(float64(one.Restarts), one.ID)
 				}
 			}},
+			imageMetric(),
 		},
 		Table: write,
 	}
@@ -73,13 +75,6 @@ func Descriptor() module.Descriptor {
 func program(text string) error {
 	if text == "" {
 		return errors.New("the path or the name of a program")
-	}
-	return nil
-}
-
-func folder(text string) error {
-	if text != "" && !filepath.IsAbs(text) {
-		return errors.New("an absolute path, or empty")
 	}
 	return nil
 }
@@ -112,11 +107,27 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	images, err := openImages(h, m.Paths)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
 	return &module.Instance{
 		Workers: workers,
-		Objects: []module.Object{module.Serves[node.VMs](node.VMObject, node.VMVersion, m)},
-		Run:     keeper.Run,
+		Objects: []module.Object{
+			module.Serves[node.VMs](node.VMObject, node.VMVersion, m),
+			module.Serves[node.VMImages](node.VMImageObject, node.VMImageVersion, images),
+		},
+		Run: func(ctx context.Context) error {
+			var parts sync.WaitGroup
+			for name, run := range map[string]func(context.Context) error{"vm logs": keeper.Run, "vm image": images.Run} {
+				parts.Go(func() { _ = supervise.Keep(ctx, h.Log, name, supervise.DefaultBackoff(), run) }) // Keep logs what ends it
+			}
+			parts.Wait()
+			return nil
+		},
 		Close: func(context.Context) error {
+			images.Close()
 			m.Close()
 			keeper.Close()
 			return nil
@@ -157,6 +168,8 @@ func (c consoles) Drop(ctx context.Context, id string) error { return c.keeper.D
 type state struct {
 	Status node.VMStatus `json:"status"`
 	VMs    []node.VMInfo `json:"vms"`
+	// Image is the image of Kubernetes VMs.
+	Image node.VMImageStatus `json:"image"`
 }
 
 func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
@@ -169,7 +182,11 @@ func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
 	if err != nil {
 		return err
 	}
-	nodestatus.ModuleOf(s, node.VMModule).State, err = json.Marshal(state{Status: status, VMs: all})
+	image, err := stubs.NewVMImagesStub(client).Status(ctx)
+	if err != nil {
+		return err
+	}
+	nodestatus.ModuleOf(s, node.VMModule).State, err = json.Marshal(state{Status: status, VMs: all, Image: image})
 	return err
 }
 
@@ -184,24 +201,32 @@ func stateOf(s nodestatus.Status) (st state) {
 // check only warns: containers and networks work without VMs.
 func check(s nodestatus.Status) nodestatus.Check {
 	st := stateOf(s)
-	if st.Status.Error != "" {
-		return nodestatus.Warn("vm", "no virtual machines: "+cell.Printable(st.Status.Error))
-	}
 	var wrong []string
+	if st.Status.Error != "" {
+		wrong = append(wrong, "no virtual machines: "+cell.Printable(st.Status.Error))
+	}
+	var waiting []string
 	for _, one := range st.VMs {
 		if one.State == node.VMWaiting {
-			wrong = append(wrong, one.ID+" ("+cell.Printable(one.Cause)+")")
+			waiting = append(waiting, one.ID+" ("+cell.Printable(one.Cause)+")")
 		}
 	}
+	if len(waiting) > 0 {
+		wrong = append(wrong, "waiting for their next start: "+cell.Some(waiting))
+	}
+	if image := imageProblem(st.Image); image != "" {
+		wrong = append(wrong, image)
+	}
 	if len(wrong) > 0 {
-		return nodestatus.Warn("vm", "waiting for their next start: "+cell.Some(wrong))
+		return nodestatus.Warn("vm", strings.Join(wrong, "; "))
 	}
 	return nodestatus.Pass("vm", fmt.Sprintf("%d virtual machines, %s", len(st.VMs), cmp.Or(st.Status.Accelerator, "no accelerator is known yet")))
 }
 
-// write prints the VMs.
+// write prints the image and the VMs.
 func write(row module.Row, s nodestatus.Status, now time.Time) {
 	st := stateOf(s)
+	writeImage(row, st.Image)
 	if len(st.VMs) == 0 {
 		return
 	}

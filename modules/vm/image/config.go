@@ -1,0 +1,82 @@
+package image
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/registry"
+)
+
+// Bytes and Files bound an artifact, Documents its manifest.
+var (
+	Bytes     = limit.Limit{Name: "vm-image-bytes", Per: "image", Each: 4 << 30, Unit: limit.Bytes}
+	Files     = limit.Limit{Name: "vm-image-files", Per: "image", Each: 16}
+	Documents = limit.Limit{Name: "vm-image-document-bytes", Per: "document", Each: 64 << 10, Unit: limit.Bytes}
+	// Speed is the least that a registry must send of a file: else the connection is given up, and the file continued over
+	// another one.
+	Speed = limit.Limit{Name: "vm-image-speed", Per: "minute", Each: 256 << 10, Unit: limit.Bytes}
+)
+
+// Config configures Images.
+type Config struct {
+	Source Source
+	// Folder is where versions of an artifact lie. It is made when it is missing.
+	Folder     string
+	Registries registry.Config
+	// InUse returns the paths of all files that VMs have or will be started again with, and whether that is known of all VMs.
+	InUse func() (paths []string, known bool)
+	Times Times
+	Clock clock.Clock
+	Log   zerolog.Logger
+	// Hook is called around changes of Folder; Space returns the free and all bytes of its file system. Both are for tests:
+	// nil does nothing, and asks the kernel.
+	Hook  atomicfile.Hook
+	Space func() (free, total uint64, err error)
+}
+
+// Times are pauses; those that are 0 have defaults.
+type Times struct {
+	// Look is how often a tag is looked at, and old versions are looked for, give or take a fifth; an hour.
+	Look time.Duration
+	// Lease is how long a version stays after Current returned it; an hour.
+	Lease time.Duration
+	// Retry are the pauses after failures that may be over soon, up to 5 minutes; Mistake those after a mistake of the
+	// artifact or a full disk, up to an hour.
+	Retry, Mistake backoff.Backoff
+}
+
+func (c Config) normal() (Config, error) {
+	invalid := func(format string, args ...any) (Config, error) {
+		return c, node.Errorf(node.Invalid, "cannot open the image of VMs: "+format, args...)
+	}
+	if c.InUse == nil {
+		return invalid("InUse is missing")
+	}
+	if !filepath.IsAbs(c.Folder) {
+		return invalid("Folder is %q, must be an absolute path", c.Folder)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	t := &c.Times
+	if t.Look == 0 {
+		t.Look = time.Hour
+	}
+	if t.Lease == 0 {
+		t.Lease = time.Hour
+	}
+	if t.Retry.Base == 0 {
+		t.Retry = backoff.Backoff{Base: 2 * time.Second, Max: 5 * time.Minute}
+	}
+	if t.Mistake.Base == 0 {
+		t.Mistake = backoff.Backoff{Base: time.Minute, Max: time.Hour}
+	}
+	return c, c.Registries.Validate()
+}
