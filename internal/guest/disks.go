@@ -1,0 +1,49 @@
+package guest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Disk is a virtio-blk disk.
+type Disk struct {
+	// Name is the kernel's: vda.
+	Name string
+	// Serial is empty if the disk has none.
+	Serial   string
+	Bytes    int64
+	ReadOnly bool
+}
+
+// Device is the path of the disk's device.
+func (d Disk) Device() string { return "/dev/" + d.Name }
+
+// Disks are the virtio-blk disks, in the order of their names.
+func Disks() []Disk {
+	names, _ := filepath.Glob("/sys/block/vd*")
+	slices.Sort(names)
+	var out []Disk
+	for _, at := range names {
+		name := filepath.Base(at)
+		out = append(out, Disk{Name: name, Serial: ReadText(at + "/serial"), Bytes: DiskBytes(name), ReadOnly: ReadNumber(at+"/ro") != 0})
+	}
+	return out
+}
+
+// DiskBytes is a disk's size now, in bytes: a disk can grow. 0 if it isn't there.
+func DiskBytes(name string) int64 { return ReadNumber("/sys/block/"+name+"/size") * 512 }
+
+// ReadText is the text of a file of the kernel, without spaces around it; empty if it can't be read.
+func ReadText(name string) string {
+	b, _ := os.ReadFile(name)
+	return strings.TrimSpace(string(b))
+}
+
+// ReadNumber is the number in a file of the kernel; 0 if there is none.
+func ReadNumber(name string) int64 {
+	n, _ := strconv.ParseInt(ReadText(name), 10, 64)
+	return n
+}
