@@ -225,6 +225,24 @@ func (a *archive) fetch(ctx context.Context, packages []debianPackage) error {
 	return nil
 }
 
+// installedPackages are packages that are installed on this machine; they have no hash and no folder.
+func installedPackages(ctx context.Context, run runner, names ...string) ([]debianPackage, error) {
+	const format = "${Package} ${Version} ${Architecture} ${source:Package} ${source:Version}\n"
+	text, err := run(ctx, "", "dpkg-query", append([]string{"--show", "--showformat=" + format}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	var out []debianPackage
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) != 5 {
+			return nil, fmt.Errorf("cannot read what dpkg-query prints: %q", line)
+		}
+		out = append(out, debianPackage{name: f[0], version: f[1], architecture: f[2], source: f[3], sourceVersion: f[4]})
+	}
+	return out, nil
+}
+
 // sumOf is the SHA-256 of a file.
 func sumOf(path string) (string, error) {
 	file, err := os.Open(path)

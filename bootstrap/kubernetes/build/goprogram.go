@@ -14,6 +14,8 @@ type goProgram struct {
 	// sha256 is the hash of the program.
 	sha256  string
 	modules []goModule
+	// linked are the Debian packages whose C libraries are in it, as they are installed on the machine that compiles.
+	linked []debianPackage
 }
 
 // goModule is a module of a version; sum is its hash in go.sum, empty where the program has none.

@@ -133,6 +133,9 @@ func collect(ctx context.Context, c config, work string, p *progress) (*material
 	if m.programs, m.versions, err = readPrograms(m.parts, m.own, c.version); err != nil {
 		return nil, err
 	}
+	if err := linkLibraries(ctx, c.run, m.programs); err != nil {
+		return nil, err
+	}
 	p.say("parts: Kubernetes %s, CoreDNS %s, %d programs", m.versions.kubernetes, m.versions.coredns, len(m.programs))
 	return m, nil
 }

@@ -25,7 +25,7 @@ import (
 func main() {
 	c := config{source: ".", run: run}
 	flag.StringVar(&c.out, "out", "", "folder of the image")
-	flag.StringVar(&c.parts, "parts", "", "folder with parts that are compiled already; empty: they are compiled")
+	flag.StringVar(&c.parts, "parts", "", "folder with parts that this machine has compiled already; empty: they are compiled")
 	flag.StringVar(&c.version, "version", "dev", "version of croft")
 	flag.StringVar(&c.cache, "cache", cacheFolder(), "folder of the cache")
 	flag.Parse()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,30 +21,53 @@ const (
 	workerProgram  = "/usr/bin/kube-worker"
 )
 
-// partPlaces are the places of the compiled parts; a part's name is the last element.
-func partPlaces() []string {
-	return []string{
-		serverProgram, workerProgram,
-		"/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "/usr/bin/ctr", "/usr/bin/runc",
-		"/opt/cni/bin/ptp", "/opt/cni/bin/host-local", "/opt/cni/bin/loopback", "/opt/cni/bin/portmap",
-		corednsProgram,
+// place is the part's place in the image; that of CoreDNS is in an image of a container.
+func (p part) place() string {
+	switch p.module {
+	case "cni":
+		return "/opt/cni/bin/" + p.name
+	case "coredns":
+		return corednsProgram
+	default:
+		return "/usr/bin/" + p.name
 	}
 }
 
 // findParts are the compiled parts by their places: those in the folder that the configuration names, or else compiled.
+// Go's build cache has what compiling them takes, and a part in the cache folder that is current isn't linked again.
 func findParts(ctx context.Context, c config, p *progress) (map[string]string, error) {
 	dir := c.parts
 	if dir == "" {
-		return nil, errors.New("cannot find the parts: -parts names their folder")
-	}
-	out := map[string]string{}
-	for _, at := range partPlaces() {
-		out[at] = filepath.Join(dir, path.Base(at))
-		if _, err := os.Stat(out[at]); err != nil {
-			return nil, fmt.Errorf("cannot find part %s: %w", at, err)
+		dir = filepath.Join(c.cache, "parts")
+		if err := compileParts(ctx, c.source, dir, p.say); err != nil {
+			return nil, err
 		}
 	}
+	out := map[string]string{}
+	for _, part := range parts() {
+		file := filepath.Join(dir, part.name)
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("cannot find part %s: %w", part.name, err)
+		}
+		out[part.place()] = file
+	}
 	return out, nil
+}
+
+// linkLibraries adds to programs that have C code the packages of the libraries that they are linked with.
+func linkLibraries(ctx context.Context, run runner, programs []goProgram) error {
+	packages, err := installedPackages(ctx, run, "libc6-dev", "libseccomp-dev")
+	if err != nil {
+		return err
+	}
+	for _, part := range parts() {
+		for i := range programs {
+			if part.cgo && programs[i].path == part.place() {
+				programs[i].linked = packages
+			}
+		}
+	}
+	return nil
 }
 
 const (

@@ -60,7 +60,7 @@ type contents struct {
 	programs []goProgram
 }
 
-// billOf makes the bill: Debian packages, programs, and the Go modules of each program.
+// billOf makes the bill: Debian packages, programs, and the Go modules and C libraries of each program.
 func billOf(c contents) ([]byte, error) {
 	image := component{Type: "operating-system", Ref: "image", Name: c.name, Version: c.version}
 	b := bom{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{image}}
@@ -98,6 +98,12 @@ func billOf(c contents) ([]byte, error) {
 				return nil, err
 			}
 			below.On = append(below.On, made.Ref)
+		}
+		for _, l := range p.linked {
+			if err := add(l.component(c.release)); err != nil {
+				return nil, err
+			}
+			below.On = append(below.On, l.purl(c.release))
 		}
 		b.Dependencies = append(b.Dependencies, below)
 	}
@@ -145,9 +151,11 @@ func (p debianPackage) purl(release string) string {
 }
 
 func (p debianPackage) component(release string) component {
-	return component{
-		Type: "library", Ref: p.purl(release), Name: p.name, Version: p.version, PURL: p.purl(release), Hashes: []digest{{"SHA-256", p.sha256}},
+	c := component{Type: "library", Ref: p.purl(release), Name: p.name, Version: p.version, PURL: p.purl(release)}
+	if p.sha256 != "" { // one that is installed hasn't its file's any more
+		c.Hashes = []digest{{"SHA-256", p.sha256}}
 	}
+	return c
 }
 
 func (p goProgram) ref() string { return "program:" + p.path }

@@ -20,6 +20,7 @@ func sampleContents(t *testing.T) contents {
 	}
 	other := init
 	other.path, other.name = "/usr/bin/other", "other"
+	other.linked = []debianPackage{{name: "libc6-dev", version: "2.36", architecture: "amd64", source: "glibc", sourceVersion: "2.36"}}
 	return contents{
 		name: imageName, version: "1.36.3+v1.2.3", release: "12", programs: []goProgram{init, other},
 		packages: []debianPackage{
@@ -85,12 +86,13 @@ func TestBill(t *testing.T) {
 			}
 		}
 	}
-	if modules["image"] != 4 || modules["program:/sbin/init"] < 2 || modules["program:/sbin/init"] != modules["program:/usr/bin/other"] {
+	if modules["image"] != 4 || modules["program:/sbin/init"] < 2 || modules["program:/sbin/init"] != modules["program:/usr/bin/other"]-1 {
 		t.Errorf("the numbers of dependencies are %v", modules)
 	}
 	for ref, want := range map[string]string{
 		"pkg:deb/debian/nftables@1.0.6-2%2Bdeb12u2?arch=amd64&distro=debian-12":                                      "nftables 1.0.6-2+deb12u2",
 		"pkg:deb/debian/libgmp10@2%3A6.2.1%2Bdfsg1~1?arch=amd64&distro=debian-12&upstream=gmp%402%3A6.2.1%2Bdfsg1~1": "libgmp10 2:6.2.1+dfsg1~1",
+		"pkg:deb/debian/libc6-dev@2.36?arch=amd64&distro=debian-12&upstream=glibc%402.36":                            "libc6-dev 2.36",
 		"program:/sbin/init": "init v1.2.3",
 	} {
 		if known[ref] != want {
