@@ -2,16 +2,16 @@ package main
 
 import (
 	"bufio"
-	"encoding/binary"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/internal/guest"
 )
 
 // serveConsole answers lines on the console: ping with pong, hostname with the machine's name, echo with its text.
-func (g *guest) serveConsole() {
+func (g *guestMachine) serveConsole() {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		command, text, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
@@ -33,46 +33,16 @@ func (g *guest) serveConsole() {
 	}
 }
 
-// Members of the kernel's struct input_event.
-const (
-	eventBytes = 24
-	keyEvent   = 1   // EV_KEY
-	powerKey   = 116 // KEY_POWER
-	pressed    = 1
-)
-
 // watchPower turns the machine off when its power button is pressed.
-func (g *guest) watchPower() {
-	devices, _ := filepath.Glob("/sys/class/input/event*")
-	for _, at := range devices {
-		if readText(at+"/device/name") == "Power Button" {
-			go g.watchButton("/dev/input/" + filepath.Base(at))
-		}
-	}
-}
-
-func (g *guest) watchButton(device string) {
-	f, err := os.Open(device)
-	if err != nil {
-		say("cannot watch the power button: %v", err)
-		return
-	}
-	defer f.Close()
-	event := make([]byte, eventBytes)
-	for {
-		if _, err := f.Read(event); err != nil {
-			say("cannot watch the power button: %v", err)
-			return
-		}
-		kind, code, value := binary.LittleEndian.Uint16(event[16:]), binary.LittleEndian.Uint16(event[18:]), binary.LittleEndian.Uint32(event[20:])
-		if kind != keyEvent || code != powerKey || value != pressed || g.hung.Load() {
-			continue
-		}
-		if g.deaf.Load() {
+func (g *guestMachine) watchPower() {
+	guest.WatchPower(func() {
+		switch {
+		case g.hung.Load():
+		case g.deaf.Load():
 			say("power button ignored")
-			continue
+		default:
+			say("power button: off")
+			stop(unix.LINUX_REBOOT_CMD_POWER_OFF)
 		}
-		say("power button: off")
-		stop(unix.LINUX_REBOOT_CMD_POWER_OFF)
-	}
+	}, func(err error) { say("%v", err) })
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/testing/vmguest/report"
-	"github.com/croft-edge/croft/pkg/nocloud"
 )
 
 // counterMagic begins a data disk, before the number of boots in decimal and a line break.
@@ -29,38 +28,18 @@ type disks struct {
 
 // findDisks looks at the virtio-blk disks, in the order of their names.
 func findDisks() disks {
-	names, _ := filepath.Glob("/sys/block/vd*")
-	slices.Sort(names)
 	var out disks
-	for _, at := range names {
-		d := report.Disk{
-			Name: filepath.Base(at), Serial: readText(at + "/serial"),
-			Bytes: readNumber(at+"/size") * 512, ReadOnly: readNumber(at+"/ro") != 0,
-		}
-		device := "/dev/" + d.Name
+	for _, have := range guest.Disks() {
+		d := report.Disk{Name: have.Name, Serial: have.Serial, Bytes: have.Bytes, ReadOnly: have.ReadOnly}
 		switch {
-		case out.config == "" && isConfig(device):
-			out.config, d.Config = device, true
+		case out.config == "" && guest.IsConfig(have.Device()):
+			out.config, d.Config = have.Device(), true
 		case out.data == "" && !d.ReadOnly:
-			out.data, d.Data = device, true
+			out.data, d.Data = have.Device(), true
 		}
 		out.all = append(out.all, d)
 	}
 	return out
-}
-
-// isConfig looks for the primary volume descriptor of an ISO 9660 file system with the config disk's label.
-func isConfig(device string) bool {
-	f, err := os.Open(device)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	descriptor := make([]byte, 72)
-	if _, err := f.ReadAt(descriptor, 16*2048); err != nil {
-		return false
-	}
-	return bytes.HasPrefix(descriptor, []byte("\x01CD001")) && string(bytes.TrimRight(descriptor[40:], " ")) == nocloud.Label
 }
 
 // countBoot counts this boot on the data disk, unless that begins with something else.
@@ -122,7 +101,7 @@ func (d *disks) size() int64 {
 	if d.data == "" {
 		return 0
 	}
-	return readNumber("/sys/block/"+filepath.Base(d.data)+"/size") * 512
+	return guest.DiskBytes(filepath.Base(d.data))
 }
 
 // discard gives up the content of a part of the data disk.

@@ -36,7 +36,7 @@ func crash(_ http.ResponseWriter, r *http.Request) error {
 }
 
 // hang makes the machine deaf to requests, to the console and to its power button.
-func (g *guest) hang(http.ResponseWriter, *http.Request) error {
+func (g *guestMachine) hang(http.ResponseWriter, *http.Request) error {
 	say("hangs")
 	time.AfterFunc(answerFirst, func() { g.hung.Store(true) })
 	return nil

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+
+	"github.com/croft-edge/croft/internal/guest"
 )
 
-// guest is the machine.
-type guest struct {
+// guestMachine is the machine.
+type guestMachine struct {
 	config configured
 	disks  disks
 	// ready is the uptime when HTTP was served first, in seconds.
@@ -26,7 +28,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "cannot run as a program: this is process 1 of a guest")
 		os.Exit(1)
 	}
-	g := &guest{}
+	g := &guestMachine{}
 	if err := g.boot(); err != nil {
 		say("failed: %v", err)
 	}
@@ -35,11 +37,11 @@ func main() {
 }
 
 // boot goes on where a step failed, if what follows is of use.
-func (g *guest) boot() error {
-	if err := mountAll(); err != nil {
+func (g *guestMachine) boot() error {
+	if err := guest.MountKernel(); err != nil {
 		return err
 	}
-	if err := loadModules("/modules"); err != nil {
+	if err := guest.LoadModules("/modules"); err != nil {
 		say("cannot load all modules: %v", err)
 	}
 	go g.watchPower()

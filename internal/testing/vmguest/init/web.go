@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/testing/vmguest/report"
 	"github.com/croft-edge/croft/pkg/nocloud"
 )
@@ -21,20 +22,20 @@ import (
 const mostBytes = 16 << 20
 
 // serve answers HTTP on port 80; see vmguest for the requests.
-func (g *guest) serve() error {
+func (g *guestMachine) serve() error {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", ":80")
 	if err != nil {
 		return err
 	}
-	g.ready = uptime()
+	g.ready = guest.UptimeSeconds()
 	os.Stdout.WriteString(nocloud.Report + nocloud.Ready + "\n")
-	say("ready %s %s", readText("/proc/sys/kernel/hostname"), g.address())
+	say("ready %s %s", guest.ReadText("/proc/sys/kernel/hostname"), g.address())
 	server := &http.Server{Handler: g.unlessHung(g.mux()), ReadHeaderTimeout: 30 * time.Second}
 	return server.Serve(listener)
 }
 
 // address is the first address that the config disk gave.
-func (g *guest) address() string {
+func (g *guestMachine) address() string {
 	for _, n := range g.config.config.Interfaces {
 		for _, p := range n.Addresses {
 			return p.Addr().String()
@@ -43,7 +44,7 @@ func (g *guest) address() string {
 	return "without-address"
 }
 
-func (g *guest) mux() *http.ServeMux {
+func (g *guestMachine) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /{$}":           func(w http.ResponseWriter, _ *http.Request) error { return answerName(w) },
@@ -70,7 +71,7 @@ func (g *guest) mux() *http.ServeMux {
 }
 
 // unlessHung leaves requests to a hung guest without an answer.
-func (g *guest) unlessHung(h http.Handler) http.Handler {
+func (g *guestMachine) unlessHung(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.hung.Load() {
 			select {}
@@ -101,14 +102,14 @@ func answerName(w io.Writer) error {
 	return err
 }
 
-func (g *guest) answerBoot(w http.ResponseWriter, _ *http.Request) error {
+func (g *guestMachine) answerBoot(w http.ResponseWriter, _ *http.Request) error {
 	found, err := interfaces()
 	if err != nil {
 		return err
 	}
 	boot := report.Boot{
-		Hostname: readText("/proc/sys/kernel/hostname"), Interfaces: found, CommandLine: readText("/proc/cmdline"),
-		UptimeSeconds: uptime(), ReadySeconds: g.ready, MemoryMiB: memoryMiB(), CPUs: runtime.NumCPU(),
+		Hostname: guest.ReadText("/proc/sys/kernel/hostname"), Interfaces: found, CommandLine: guest.ReadText("/proc/cmdline"),
+		UptimeSeconds: guest.UptimeSeconds(), ReadySeconds: g.ready, MemoryMiB: memoryMiB(), CPUs: runtime.NumCPU(),
 		Boots: g.disks.boots, ConfigFiles: g.config.sums(), Disks: g.disks.all,
 	}
 	if g.config.err != nil {
@@ -120,7 +121,7 @@ func (g *guest) answerBoot(w http.ResponseWriter, _ *http.Request) error {
 	return json.NewEncoder(w).Encode(boot)
 }
 
-func (g *guest) readDisk(w http.ResponseWriter, r *http.Request) error {
+func (g *guestMachine) readDisk(w http.ResponseWriter, r *http.Request) error {
 	offset, err := number(r, "offset", 0)
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (g *guest) readDisk(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-func (g *guest) writeDisk(_ http.ResponseWriter, r *http.Request) error {
+func (g *guestMachine) writeDisk(_ http.ResponseWriter, r *http.Request) error {
 	offset, err := number(r, "offset", 0)
 	if err != nil {
 		return err
@@ -152,12 +153,12 @@ func (g *guest) writeDisk(_ http.ResponseWriter, r *http.Request) error {
 	return g.disks.transfer(b, offset, true)
 }
 
-func (g *guest) answerSize(w http.ResponseWriter, _ *http.Request) error {
+func (g *guestMachine) answerSize(w http.ResponseWriter, _ *http.Request) error {
 	_, err := fmt.Fprint(w, g.disks.size())
 	return err
 }
 
-func (g *guest) discard(_ http.ResponseWriter, r *http.Request) error {
+func (g *guestMachine) discard(_ http.ResponseWriter, r *http.Request) error {
 	offset, err := number(r, "offset", 0)
 	if err != nil {
 		return err
@@ -190,13 +191,13 @@ func writeConsole(_ http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-func (g *guest) ignorePower(http.ResponseWriter, *http.Request) error {
+func (g *guestMachine) ignorePower(http.ResponseWriter, *http.Request) error {
 	g.deaf.Store(true)
 	return nil
 }
 
 // eat uses memory, each page of it, until the machine ends.
-func (g *guest) eat(_ http.ResponseWriter, r *http.Request) error {
+func (g *guestMachine) eat(_ http.ResponseWriter, r *http.Request) error {
 	mib, err := number(r, "mib", 1)
 	if err != nil {
 		return err
