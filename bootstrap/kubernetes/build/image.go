@@ -44,7 +44,11 @@ func build(ctx context.Context, c config, p *progress) error {
 			return err
 		}
 	}
-	lock, err := filelock.Wait(ctx, filepath.Join(c.cache, "lock"))
+	lock, err := filelock.Try(filepath.Join(c.cache, "lock"))
+	if filelock.Held(err) != nil {
+		p.say("waiting for another build with the cache %s", c.cache)
+		lock, err = filelock.Wait(ctx, filepath.Join(c.cache, "lock"))
+	}
 	if err != nil {
 		return err
 	}

@@ -53,10 +53,14 @@ func publish(staged, out string) error {
 
 func isManifest(name string) bool { return name == vmimage.Manifest }
 
-// sameContent tells whether two files have the same content; one that isn't there has none.
+// sameContent tells whether two files have the same content; what is no file has none.
 func sameContent(a, b string) (bool, error) {
-	if _, err := os.Stat(b); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Lstat(b)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return false, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	sumA, err := sumOf(a)
 	if err != nil {

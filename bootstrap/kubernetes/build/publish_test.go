@@ -90,7 +90,10 @@ func TestPublishFailsHalfWay(t *testing.T) {
 	if err := publish(stagedImage(t, out, "2", files), out); err == nil {
 		t.Fatal("a folder was replaced by a file")
 	}
-	if i, err := vmimage.Open(out).Read(t.Context()); err == nil && i.Version != "1" || err != nil && node.KindOf(err) != node.Transient {
+	if read(t, filepath.Join(out, "initrd")) != "i2" || read(t, filepath.Join(out, "vmlinuz")) != "k1" {
+		t.Error("it isn't half-way")
+	}
+	if i, err := vmimage.Open(out).Read(t.Context()); node.KindOf(err) != node.Transient {
 		t.Errorf("%+v, %v (%s)", i, err, node.KindOf(err))
 	}
 	if err := os.RemoveAll(obstacle); err != nil {
