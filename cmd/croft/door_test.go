@@ -144,6 +144,12 @@ func (d *fakeDoor) get(w http.ResponseWriter, r *http.Request) {
 		lines = []any{use, later, nodeapi.Trailer{Error: "cannot go on: the container is gone", Kind: "NotExist"}}
 	case "logs":
 		lines = []any{nodeapi.LogLine{At: 1e9, Stream: "stdout", Text: "hello from " + r.URL.RawQuery}, nodeapi.LogLine{At: 2e9, Stream: "stderr", Text: "and a complaint"}}
+		if console, _ := d.node.console.Load().(string); console != "" {
+			lines = nil
+			for line := range strings.Lines(console) {
+				lines = append(lines, nodeapi.LogLine{At: 1e9, Stream: "stdout", Text: strings.TrimSuffix(line, "\n") + "\r"})
+			}
+		}
 	}
 	w.Header().Set("Content-Type", nodeapi.LinesType)
 	for _, l := range lines {

@@ -33,6 +33,8 @@ type fakeNode struct {
 	steady atomic.Bool
 	// why is its door's reason for undone reservations: a string.
 	why atomic.Value
+	// console is the text on its VMs' consoles: a string.
+	console atomic.Value
 }
 
 // register registers the node as it was ago.
@@ -159,6 +161,12 @@ func (n *fakeNode) result(r *workload.Reservation, state workload.State, text st
 	case state != workload.StateOK:
 	case r.Type == workload.TypeVolume:
 		out.Data = json.RawMessage(`{"volume_id":"` + r.ID + `"}`)
+	case r.Type == workload.TypeKubernetes:
+		k, err := workload.DataOf[workload.Kubernetes](r)
+		if err != nil {
+			return nil, err
+		}
+		out.Data = json.RawMessage(`{"id":"` + r.ID + `","ip":"` + k.IP.String() + `"}`)
 	case r.Type == workload.TypeZDB:
 		out.Data = json.RawMessage(`{"Namespace":"` + r.ID + `","IP":"192.0.2.7","Port":9900,"Container":"zdb-ssd0-user"}`)
 	}

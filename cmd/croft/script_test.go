@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
 			"waitfor": waitFor, "locked": locked, "neighbour": neighbour, "hash": hashCommand, "registry": registryCommand,
+			"machine": machineCommand, "admin-conf": adminConf,
 		},
 	})
 }
@@ -86,8 +87,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// node on|off|ok|door|hidden|steady|fail TEXT|evict ID WHY|joins FARM|seen AGO: what the node does from now
-// on; "door" opens its door, "hidden" one that only the explorer reaches; "steady" lets its containers run; "why TEXT" is what its door says of whatever isn't done. It is off at first; "seen AGO" registers it at that time, before "on".
+// node on|off|ok|door|hidden|steady|fail TEXT|evict ID WHY|joins FARM|seen AGO|console FILE: what the node does from now
+// on; "door" opens its door, "hidden" one that only the explorer reaches; "steady" lets its containers run; "why TEXT" is what its door says of whatever isn't done; "console FILE" is what its VMs' consoles show. It is off at first; "seen AGO" registers it at that time, before "on".
 func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	n := worldOf(ts).node
 	switch args[0] {
@@ -104,6 +105,8 @@ func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(n.evict(context.Background(), args[1], args[2]))
 	case "why":
 		n.why.Store(args[1])
+	case "console":
+		n.console.Store(os.Expand(ts.ReadFile(args[1]), ts.Getenv))
 	case "steady":
 		n.steady.Store(true)
 	case "door", "hidden":

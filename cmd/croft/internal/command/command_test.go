@@ -45,7 +45,7 @@ func commands() [][]string {
 		{"plan"}, {"apply"}, {"import"}, {"status"}, {"renew"}, {"delete"}, {"counters"},
 		{"network", "create"}, {"network", "add-node"}, {"network", "add-access"}, {"network", "remove-node"}, {"network", "remove-access"},
 		{"network", "remove"}, {"network", "list"}, {"network", "show"}, {"network", "graph"},
-		{"logs"}, {"exec"}, {"stats"},
+		{"logs"}, {"exec"}, {"stats"}, {"kubeconfig"},
 		{"reservation", "sign"}, {"reservation", "push"}, {"reservation", "get"}, {"reservation", "verify"},
 		{"completion"}, {"version"},
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
+	"github.com/croft-edge/croft/cmd/croft/internal/command/clusters"
 	"github.com/croft-edge/croft/cmd/croft/internal/command/containers"
 	"github.com/croft-edge/croft/cmd/croft/internal/command/fleet"
 	"github.com/croft-edge/croft/cmd/croft/internal/command/identity"
@@ -57,7 +58,7 @@ func newApp(s *shell.Shell) *cli.App {
 	app.Commands = []*cli.Command{
 		identity.Command(s), fleet.Farms(s), fleet.Nodes(s),
 		projects.Plan(s), projects.Apply(s), projects.Import(s), projects.Status(s), projects.Renew(s), projects.Delete(s), networks.Command(s),
-		containers.Logs(s), containers.Exec(s), containers.Stats(s),
+		containers.Logs(s), containers.Exec(s), containers.Stats(s), clusters.Kubeconfig(s),
 		reservations.Command(s), fleet.Counters(s),
 		completionCommand(app), versionCommand(s), exitCodes(),
 	}

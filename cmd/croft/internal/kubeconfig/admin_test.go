@@ -18,6 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
 	"github.com/croft-edge/croft/cmd/croft/internal/kubeconfig"
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
 )
@@ -103,6 +104,31 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := kubeconfig.Read([]byte(strings.ReplaceAll(text, "10.1.2.10", "[fd00::1]")), netip.MustParseAddr("fd00::1")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReadWhatTheImageWrites: the kubeconfig of croft's own image is one.
+func TestReadWhatTheImageWrites(t *testing.T) {
+	decoded := func(text string) []byte {
+		out, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	ca, _ := keyPair(t)
+	certificate, key := keyPair(t)
+	text, err := cluster.NewKubeconfig("https://10.1.2.10:6443", decoded(ca), &cluster.Identity{Certificate: decoded(certificate), Key: decoded(key)}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := kubeconfig.Read(text, address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := a.Named("x")
+	if c.Clusters[0].Cluster.CA != ca || c.Users[0].User.Certificate != certificate || c.Users[0].User.Key != key {
+		t.Errorf("got %+v of %s", c, text)
 	}
 }
 

@@ -81,16 +81,22 @@ func targetsOfIDs(s *shell.Shell, c *cli.Context, ids []string) ([]Target, error
 	}
 	var out []Target
 	for _, id := range ids {
-		o, err := d.Observer.ID(c.Context, id)
+		o, err := ownedID(c, d, Router(s, c), id)
 		if err != nil {
-			return nil, Router(s, c).Away(err)
-		}
-		if err := checkOwner(d, id, o); err != nil {
 			return nil, err
 		}
 		out = append(out, Target{ID: id, Node: o.Document.NodeID})
 	}
 	return out, nil
+}
+
+// ownedID is the reservation of that ID, which the user has signed.
+func ownedID(c *cli.Context, d *deploy.Deployer, router *route.Router, id string) (deploy.Observation, error) {
+	o, err := d.Observer.ID(c.Context, id)
+	if err != nil {
+		return o, router.Away(err)
+	}
+	return o, checkOwner(d, id, o)
 }
 
 func checkOwner(d *deploy.Deployer, id string, o deploy.Observation) error {
@@ -113,4 +119,44 @@ func OneTarget(s *shell.Shell, c *cli.Context, arg string) (Target, error) {
 		return Target{}, shell.Usagef("%q matches %d reservations, it must match one", arg, len(found))
 	}
 	return found[0], nil
+}
+
+// Observe is OneTarget with what the explorer shows of the reservation. While the explorer is away, a reservation of the
+// project is observed as it was signed, in the state verdict.Unseen, and router gives the explorer up.
+func Observe(s *shell.Shell, c *cli.Context, router *route.Router, arg string) (Target, deploy.Observation, error) {
+	at, err := OneTarget(s, c, arg)
+	if err != nil {
+		return at, deploy.Observation{}, err
+	}
+	if at.Name == "" {
+		d, err := Deployer(s, c)
+		if err != nil {
+			return at, deploy.Observation{}, err
+		}
+		o, err := ownedID(c, d, router, at.ID)
+		if err == nil {
+			at.Node = o.Document.NodeID
+		}
+		return at, o, err
+	}
+	w, err := Open(s, c, ReadOnly)
+	if err != nil {
+		return at, deploy.Observation{}, err
+	}
+	defer w.Close()
+	e := w.State.Current[at.Name]
+	if e == nil || e.ID != at.ID {
+		return at, deploy.Observation{}, errors.Errorf("cannot ask about %q: another croft has just changed the project", at.Name)
+	}
+	o, err := w.Deploy.Observer.Entry(c.Context, e)
+	var away *route.AwayError
+	if err = router.Away(err); !errors.As(err, &away) {
+		return at, o, err
+	}
+	router.GiveUp(away)
+	own, err := e.Reservation()
+	if err != nil {
+		return at, o, err
+	}
+	return at, deploy.Observation{Verdict: verdict.Verdict{State: verdict.Unseen}, Document: own, Expires: own.Expires()}, nil
 }
