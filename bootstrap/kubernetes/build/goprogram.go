@@ -4,6 +4,7 @@ import (
 	"debug/buildinfo"
 	"fmt"
 	"path"
+	"runtime/debug"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ type goModule struct {
 }
 
 // readProgram reads what the compiler has written into the program at from, which becomes the one at the path to of the
-// image. Its version is that of the module that has its package, or the given one for a program of croft's.
+// image. Its version is that of its own module, or the given one where that has none, as the module in a source tree.
 func readProgram(from, to, version string) (goProgram, error) {
 	info, err := buildinfo.ReadFile(from)
 	if err != nil {
@@ -35,21 +36,34 @@ func readProgram(from, to, version string) (goProgram, error) {
 		return goProgram{}, err
 	}
 	p := goProgram{path: to, name: path.Base(to), version: version, sha256: sum}
-	p.modules = append(p.modules, goModule{path: "stdlib", version: strings.TrimPrefix(info.GoVersion, "go")})
-	for _, m := range info.Deps {
-		if m.Path == info.Path || strings.HasPrefix(info.Path, m.Path+"/") {
-			p.version = m.Version
-		}
+	if hasVersion(info.Main) {
+		p.version = info.Main.Version
+	}
+	p.modules, err = modulesOf(info)
+	return p, err
+}
+
+// modulesOf are the modules that a program is made of, Go's own library among them. A module in a source tree has no
+// version, and isn't listed if it is the program's own.
+func modulesOf(info *debug.BuildInfo) ([]goModule, error) {
+	out := []goModule{{path: "stdlib", version: strings.TrimPrefix(info.GoVersion, "go")}}
+	modules := info.Deps
+	if hasVersion(info.Main) {
+		modules = append([]*debug.Module{&info.Main}, modules...)
+	}
+	for _, m := range modules {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		if m.Version == "" {
-			return goProgram{}, fmt.Errorf("cannot list module %s of %s: it has no version", m.Path, to)
+		if !hasVersion(*m) {
+			return nil, fmt.Errorf("cannot list module %s of %s: it has no version", m.Path, info.Path)
 		}
-		p.modules = append(p.modules, goModule{path: m.Path, version: m.Version, sum: m.Sum})
+		out = append(out, goModule{path: m.Path, version: m.Version, sum: m.Sum})
 	}
-	return p, nil
+	return out, nil
 }
+
+func hasVersion(m debug.Module) bool { return m.Version != "" && m.Version != "(devel)" }
 
 // moduleVersion is the version of a program's module; empty if it has none of that path.
 func (p goProgram) moduleVersion(path string) string {

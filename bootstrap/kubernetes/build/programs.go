@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -78,28 +77,28 @@ const (
 // readPrograms reads the modules of parts and of croft's own programs, and the versions of the image from them.
 func readPrograms(parts, own map[string]string, croft string) ([]goProgram, versions, error) {
 	var out []goProgram
-	byPlace := map[string]goProgram{}
+	// versionOf are the versions of Kubernetes and CoreDNS in their programs, whose own modules have none.
+	versionOf := map[string]string{serverProgram: kubernetesModule, workerProgram: kubernetesModule, corednsProgram: corednsModule}
 	for _, files := range []map[string]string{parts, own} {
 		for _, at := range slices.Sorted(maps.Keys(files)) {
 			p, err := readProgram(files[at], at, croft)
 			if err != nil {
 				return nil, versions{}, err
 			}
-			byPlace[at] = p
+			if module, ok := versionOf[at]; ok {
+				p.version = p.moduleVersion(module)
+				if p.version == "" {
+					return nil, versions{}, fmt.Errorf("cannot take the part %s: it isn't made of %s", at, module)
+				}
+				versionOf[at] = p.version
+			}
 			out = append(out, p)
 		}
 	}
-	v := versions{
-		kubernetes: byPlace[serverProgram].moduleVersion(kubernetesModule), pause: pauseVersion,
-		coredns: strings.TrimPrefix(byPlace[corednsProgram].moduleVersion(corednsModule), "v"),
+	if server, worker := versionOf[serverProgram], versionOf[workerProgram]; server != worker {
+		return nil, versions{}, fmt.Errorf("cannot take the parts: Kubernetes is %s in %s and %s in %s", server, serverProgram, worker, workerProgram)
 	}
-	if v.kubernetes == "" || v.kubernetes != byPlace[workerProgram].moduleVersion(kubernetesModule) {
-		return nil, v, fmt.Errorf("cannot take the parts: Kubernetes is %q in %s and %q in %s", v.kubernetes, serverProgram,
-			byPlace[workerProgram].moduleVersion(kubernetesModule), workerProgram)
-	}
-	if v.coredns == "" {
-		return nil, v, errors.New("cannot take the parts: CoreDNS has no version")
-	}
+	v := versions{kubernetes: versionOf[serverProgram], pause: pauseVersion, coredns: strings.TrimPrefix(versionOf[corednsProgram], "v")}
 	v.image = imageVersion(v.kubernetes, croft)
 	return out, v, nil
 }

@@ -49,7 +49,7 @@ func TestForeignParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string]string{serverProgram: self, workerProgram: self, corednsProgram: self}
-	if _, _, err := readPrograms(files, map[string]string{initProgram: self}, "dev"); err == nil || !strings.HasPrefix(err.Error(), "cannot take the parts") {
+	if _, _, err := readPrograms(files, map[string]string{initProgram: self}, "dev"); err == nil || !strings.HasPrefix(err.Error(), "cannot take the part ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -123,6 +125,28 @@ func TestModulesOfProgram(t *testing.T) {
 	}
 	if _, err := readProgram("/bin/sh", "/bin/sh", ""); err == nil {
 		t.Error("a program of another language is read")
+	}
+}
+
+// A program's own module is listed if it has a version; one that is replaced is listed as what replaces it.
+func TestModulesOf(t *testing.T) {
+	dep := &debug.Module{Path: "example.org/a", Version: "v1.0.0", Sum: "h1:a"}
+	replaced := &debug.Module{Path: "k8s.io/api", Version: "v0.0.0", Replace: &debug.Module{Path: "k8s.io/api", Version: "v0.36.3", Sum: "h1:b"}}
+	own := debug.Module{Path: "example.org/own", Version: "v2.3.4", Sum: "h1:c"}
+	std, a, api := goModule{"stdlib", "1.26.8", ""}, goModule{"example.org/a", "v1.0.0", "h1:a"}, goModule{"k8s.io/api", "v0.36.3", "h1:b"}
+	for name, tt := range map[string]struct {
+		main debug.Module
+		deps []*debug.Module
+		want []goModule
+	}{
+		"of a source tree": {debug.Module{Path: "example.org/own", Version: "(devel)"}, []*debug.Module{dep, replaced}, []goModule{std, a, api}},
+		"of a module":      {own, []*debug.Module{dep}, []goModule{std, {"example.org/own", "v2.3.4", "h1:c"}, a}},
+		"of a folder":      {own, []*debug.Module{{Path: "example.org/b", Version: "v1.0.0", Replace: &debug.Module{Path: "../b"}}}, nil},
+	} {
+		got, err := modulesOf(&debug.BuildInfo{GoVersion: "go1.26.8", Path: "example.org/own/cmd", Main: tt.main, Deps: tt.deps})
+		if !slices.Equal(got, tt.want) || (err == nil) != (tt.want != nil) {
+			t.Errorf("%s: they are %v, %v, want %v", name, got, err, tt.want)
+		}
 	}
 }
 
