@@ -55,7 +55,7 @@ func TestContainerImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer content.Close()
-	files := map[string]string{}
+	files, folders := map[string]string{}, []string{}
 	for entries := tar.NewReader(content); ; {
 		h, err := entries.Next()
 		if errors.Is(err, io.EOF) {
@@ -70,10 +70,15 @@ func TestContainerImage(t *testing.T) {
 				t.Fatal(err)
 			}
 			files["/"+h.Name] = string(text)
+		} else {
+			folders = append(folders, h.Name)
 		}
 		if h.Uid != 0 || h.Gid != 0 || h.Name == "coredns" && h.Mode != 0o755 {
 			t.Errorf("%+v", h)
 		}
+	}
+	if want := []string{"etc/", "etc/ssl/", "etc/ssl/certs/"}; !slices.Equal(folders, want) {
+		t.Errorf("its folders are %v, want %v", folders, want)
 	}
 	if len(files) != 2 || files["/coredns"] != "program" || files[bundle] != "authorities" {
 		t.Errorf("it has %v", files)
