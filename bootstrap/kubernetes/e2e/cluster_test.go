@@ -17,6 +17,7 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/internal/testing/nodetest"
+	"github.com/croft-edge/croft/modules/vm/machine"
 )
 
 var (
@@ -99,25 +100,25 @@ func (u *user) runWeb() {
 }
 
 // pod runs the tests' web server on a machine, from an image that is brought there by ssh.
-func (u *user) pod(name, machine string) {
+func (u *user) pod(name, on string) {
 	u.Helper()
 	began := time.Now()
-	u.bring(machine)
+	u.bring(on)
 	u.kubectl("run", name, "--image", webImage, "--image-pull-policy", "Never", "--labels", "app="+name,
-		"--overrides", fmt.Sprintf(`{"spec":{"nodeName":%q,"terminationGracePeriodSeconds":1}}`, machine))
+		"--overrides", fmt.Sprintf(`{"spec":{"nodeName":%q,"terminationGracePeriodSeconds":1}}`, on))
 	u.kubectl("wait", "--for", "condition=Ready", "pod/"+name, "--timeout", patience.String())
-	u.Logf("pod %s runs on machine %s after %s", name, machine, since(began))
+	u.Logf("pod %s runs on machine %s after %s", name, on, since(began))
 }
 
 const webImage = "localhost/web:1"
 
 // bring imports the web server's image on a machine.
-func (u *user) bring(machine string) {
+func (u *user) bring(on string) {
 	u.Helper()
-	if u.brought[machine] {
+	if u.brought[on] {
 		return
 	}
-	u.brought[machine] = true
+	u.brought[on] = true
 	tar := u.Path("web.tar")
 	if _, err := os.Stat(tar); err != nil {
 		if err := imagetest.Server().DockerTar(tar, webImage); err != nil {
@@ -129,7 +130,7 @@ func (u *user) bring(machine string) {
 		u.Fatal(err)
 	}
 	defer archive.Close()
-	u.ssh(machine, archive, "ctr -n k8s.io images import -")
+	u.ssh(on, archive, "ctr -n k8s.io images import -")
 }
 
 // byName has a pod fetch a page from the service by its name.
@@ -199,15 +200,15 @@ const bootLine = "croft: the machine is "
 // kill ends the process of a virtual machine.
 func (u *user) kill(n *nodetest.Node, id string) {
 	u.Helper()
-	raw, err := os.ReadFile(filepath.Join(n.RunDir(), "vm", id, "pid"))
+	folder, err := machine.OpenFolder(filepath.Join(n.RunDir(), "vm"))
 	if err != nil {
 		u.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.Fields(string(raw))[0])
-	if err != nil {
-		u.Fatalf("the machine's process is %q: %v", raw, err)
+	process, there, err := folder.Of(id).Process()
+	if err != nil || !there {
+		u.Fatalf("the machine has no process: %v", err)
 	}
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+	if err := unix.Kill(process.PID, unix.SIGKILL); err != nil {
 		u.Fatal(err)
 	}
 }

@@ -211,15 +211,15 @@ func (u *user) says(name, report string) {
 func (u *user) kubeconfig() {
 	u.Helper()
 	began := time.Now()
-	u.croft("kubeconfig", "--identity", filepath.Join(u.dir, "key"), "--output", filepath.Join(u.dir, "kubeconfig"), "master")
+	u.croft("kubeconfig", "--identity", filepath.Join(u.dir, "key"), "--out", filepath.Join(u.dir, "kubeconfig"), "master")
 	u.Logf("croft kubeconfig took %s", since(began))
 }
 
 // ssh runs a command in a machine.
-func (u *user) ssh(machine string, input io.Reader, command string) {
+func (u *user) ssh(on string, input io.Reader, command string) {
 	u.Helper()
 	address := masterIP
-	if machine == u.names["worker"] {
+	if on == u.names["worker"] {
 		address = workerIP
 	}
 	u.run(input, "ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",

@@ -75,7 +75,7 @@ func (c Control) Config() Server {
 		Etcd:              Etcd{Dir: c.Etcd, SocketDir: c.Socket},
 		APIServer:         c.apiServer(),
 		ControllerManager: c.controllerManager(),
-		Scheduler:         append(c.client(Scheduler), "--leader-elect=false", "--bind-address=127.0.0.1", "--profiling=false"),
+		Scheduler:         append(c.client(Scheduler), "--bind-address=127.0.0.1", "--profiling=false"),
 	}
 }
 
@@ -119,7 +119,7 @@ func (c Control) controllerManager() []string {
 		"--cluster-signing-cert-file="+pem(ClusterCA), "--cluster-signing-key-file="+pem(ClusterCA),
 		"--allocate-node-cidrs=true", "--cluster-cidr="+cluster.Pods, "--node-cidr-mask-size=24",
 		"--service-cluster-ip-range="+cluster.Services,
-		"--leader-elect=false", "--bind-address=127.0.0.1", "--profiling=false",
+		"--bind-address=127.0.0.1", "--profiling=false",
 	)
 }
 
