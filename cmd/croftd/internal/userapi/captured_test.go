@@ -102,12 +102,16 @@ func hostile(how string, args []string) {
 	os.Exit(4)
 }
 
-// hostileLinks opens links without end, and sends nonsense on each.
+// hostileLinks opens links without end, and sends nonsense on each. It asks for many at a time: one after the other would take
+// a busy machine two changes of the process for each of a thousand links, which is minutes.
 func hostileLinks(c *wire.Control) {
+	const ahead = 64
 	held := map[uint32]net.Conn{}
-	for n := uint32(1); ; {
-		if c.Send(wire.Message{Kind: wire.Link, Number: n}) != nil {
-			os.Exit(5)
+	for n, asked := uint32(1), uint32(1); ; {
+		for ; asked < n+ahead; asked++ {
+			if c.Send(wire.Message{Kind: wire.Link, Number: asked}) != nil {
+				os.Exit(5)
+			}
 		}
 		m, err := c.FromAgent()
 		if err != nil {
