@@ -5,7 +5,7 @@
 // annotation org.opencontainers.image.title. Its folder (Shelf) holds
 //
 //	sha256-HEX/         a whole version, by the digest of its manifest: files that never change, and image.json
-//	current.json        the reference that was fetched last, and the version that it led to
+//	current.json        the tag that was looked at last, and the version that it led to
 //	.fetch-HEX/         a version that is being fetched: whole files, those that are being read (.part-NAME), image.json last
 //	.old-HEX/           what is being removed
 //

@@ -162,7 +162,7 @@ func (d *download) read(ctx context.Context, f file, w io.Writer, from int64) er
 		if int64(n) > left {
 			return refused("%s has more than the %d bytes that its manifest says", f.name, f.blob.Size)
 		}
-		if err := d.write(w, buf[:n]); err != nil {
+		if err := d.write(w, f, buf[:n]); err != nil {
 			return err
 		}
 		left, looked = left-int64(n), looked+int64(n)
@@ -186,13 +186,14 @@ func (d *download) read(ctx context.Context, f file, w io.Writer, from int64) er
 	}
 }
 
-func (d *download) write(w io.Writer, p []byte) error {
-	err := d.shelf.step(atomicfile.Write, d.folder, func() error {
+func (d *download) write(w io.Writer, f file, p []byte) error {
+	path := filepath.Join(d.folder, partPrefix+f.name)
+	err := d.shelf.step(atomicfile.Write, path, func() error {
 		_, err := w.Write(p)
 		return err
 	})
 	d.progress(int64(len(p)))
-	return onDisk(err, d.folder)
+	return onDisk(err, path)
 }
 
 // pace sees a registry that sends too slowly.

@@ -223,8 +223,10 @@ func (m *Images) expect(total int64) {
 
 // use makes a whole version the one that VMs boot.
 func (m *Images) use(d digest.Digest) error {
-	if err := m.shelf.point(pointer{Reference: m.cfg.Source.artifact.Text, Digest: d}); err != nil {
-		return err
+	if ref := m.cfg.Source.artifact; ref.Digest == "" {
+		if err := m.shelf.point(pointer{Reference: ref.Text, Digest: d}); err != nil {
+			return err
+		}
 	}
 	m.mu.Lock()
 	same := m.state.using != nil && m.state.using.digest == d
