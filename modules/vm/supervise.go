@@ -35,7 +35,7 @@ func (m *Module) adopt() error {
 		r, err := m.folder.Of(id).Read()
 		if err != nil {
 			m.cfg.Log.Error().Str("id", id).Err(err).Msg("cannot read the record of a VM: it is left alone until it is deleted")
-			r = machine.Unreadable(id, m.uidOf(id), err.Error())
+			r = machine.Unreadable(id, uidOf(m.folder.Of(id)), err.Error())
 		}
 		m.table.set(e, r)
 		m.resume(m.ctx, e)
@@ -45,8 +45,8 @@ func (m *Module) adopt() error {
 }
 
 // uidOf is the user that a VM's process runs as, 0 without one.
-func (m *Module) uidOf(id string) uint32 {
-	p, runs, err := m.folder.Of(id).Process()
+func uidOf(at machine.Files) uint32 {
+	p, runs, err := at.Process()
 	if err != nil || !runs {
 		return 0
 	}

@@ -165,3 +165,9 @@ func (v *VMs) Serve(t *testing.T) *stubs.VMsStub {
 	t.Helper()
 	return stubs.NewVMsStub(conformance.OnBus[node.VMs](t, node.VMModule, bus.Object(node.VMObject, node.VMVersion), v))
 }
+
+// Serve returns the stub of the module.
+func (v *VMImages) Serve(t *testing.T) *stubs.VMImagesStub {
+	t.Helper()
+	return stubs.NewVMImagesStub(conformance.OnBus[node.VMImages](t, node.VMModule, bus.Object(node.VMImageObject, node.VMImageVersion), v))
+}
