@@ -36,7 +36,7 @@ func (n *edge) run(ctx context.Context, explorer string) error {
 	healthFile := n.stage.path("health.address")
 	_ = os.Remove(healthFile)
 	flags := append([]string{"run"}, n.args()...)
-	flags = append(flags, "--explorer", explorer, "--pool-size", "20GiB", "--cpu-overcommit", "4", "--kubernetes-image", n.stage.imageFolder(),
+	flags = append(flags, "--explorer", explorer, "--pool-size", n.stage.poolSize(), "--cpu-overcommit", "4", "--kubernetes-image", n.stage.imageFolder(),
 		"--health-listen", "127.0.0.1:0", "--health-file", healthFile,
 		"--door-listen", "127.0.0.1:0", "--image-paths", n.stage.path("images"), "--door-listen", "127.0.0.1:0", "--heartbeat", "2s", "--log-level", "info")
 	p, err := n.stage.start("croftd", "croftd", append(flags, n.stage.containerFlags()...)...)

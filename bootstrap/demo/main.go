@@ -60,6 +60,9 @@ func main() {
 	// which ends last. Threads that were in a network namespace end before.
 	runtime.LockOSThread()
 	bin := flag.String("bin", "bin", "the folder with croftd, croft and explorer")
+	var k kubernetes
+	flag.StringVar(&k.image, "kubernetes-image", "", "show this image of Kubernetes, a folder, instead of all else")
+	flag.StringVar(&k.kubectl, "kubectl", "kubectl", "the program kubectl, for that image")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "demo: needs root: it makes a loop device and a btrfs pool")
@@ -67,15 +70,19 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := play(ctx, *bin); err != nil {
+	if err := play(ctx, *bin, &k); err != nil {
 		fmt.Fprintln(os.Stderr, "\ndemo failed:", err)
 		os.Exit(1)
 	}
 }
 
-// play runs all steps and takes everything down again, whatever happened.
-func play(ctx context.Context, bin string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+// play runs the steps and takes everything down again, whatever happened.
+func play(ctx context.Context, bin string, k *kubernetes) (err error) {
+	all, limit := steps(), 5*time.Minute
+	if k.image != "" {
+		all, limit = kubernetesSteps(), 15*time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	w, err := newWorld(bin)
 	if err != nil {
@@ -89,8 +96,8 @@ func play(ctx context.Context, bin string) (err error) {
 			err = cleanErr
 		}
 	}()
+	w.cluster, w.stage.image = k, k.image
 	began := time.Now()
-	all := steps()
 	for i, s := range all {
 		fmt.Printf("\n[%2d/%d] %s\n", i+1, len(all), s.title)
 		if err := s.run(ctx, w); err != nil {

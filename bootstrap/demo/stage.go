@@ -19,6 +19,8 @@ type stage struct {
 	bin, dir string
 	// links are those of other nodes on this machine: they were there before.
 	links []string
+	// image is the image of virtual machines, a folder; empty for the small guest.
+	image string
 }
 
 // bus is the URL of the node's bus.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -12,15 +13,15 @@ import (
 	"github.com/croft-edge/croft/internal/testing/vmguest"
 )
 
-// machine is what the user adds to the network's project file.
-const machine = `
+// smallVM is what the user adds to the network's project file.
+const smallVM = `
   vm:
     node: %[2]s
     kubernetes: {size: 15, network: home, ip: %[1]s, cluster_secret: {secret: file:cluster.secret}, ssh_keys: [github:somebody]}
 `
 
-// imageFolder is the node's image of VMs: not Kubernetes, but a small guest that boots quickly without KVM.
-func (s *stage) imageFolder() string { return s.path("vm-image") }
+// imageFolder is the node's image of VMs: without another one not Kubernetes, but a small guest that boots quickly without KVM.
+func (s *stage) imageFolder() string { return cmp.Or(s.image, s.path("vm-image")) }
 
 // runMachine reserves a virtual machine on the network, asks it from a container, and takes it down again.
 func runMachine(ctx context.Context, w *world) error {
@@ -39,7 +40,7 @@ func runMachine(ctx context.Context, w *world) error {
 		return err
 	}
 	address := w.net.web.address[:strings.LastIndexByte(w.net.web.address, '.')] + ".40"
-	if err := os.WriteFile(w.net.file, append(before, fmt.Appendf(nil, machine, address, w.node.id)...), 0o600); err != nil {
+	if err := os.WriteFile(w.net.file, append(before, fmt.Appendf(nil, smallVM, address, w.node.id)...), 0o600); err != nil {
 		return err
 	}
 	began := time.Now()
