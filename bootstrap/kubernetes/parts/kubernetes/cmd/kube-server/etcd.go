@@ -43,7 +43,7 @@ func (e *etcd) wait(ctx context.Context) error {
 
 // run serves until ctx is done, then closes the database.
 func (e *etcd) run(ctx context.Context) error {
-	if err := prepareFolders(e.config); err != nil {
+	if err := prepareFolders(ctx, e.config); err != nil {
 		return err
 	}
 	server, err := embed.StartEtcd(etcdConfig(e.config))
@@ -73,7 +73,7 @@ func (e *etcd) run(ctx context.Context) error {
 
 // prepareFolders makes the folders, which only root may enter, and refuses to go on beside a process that listens on
 // the socket: etcd would take its place. The socket of a process that was killed is left to etcd, which replaces it.
-func prepareFolders(c config.Etcd) error {
+func prepareFolders(ctx context.Context, c config.Etcd) error {
 	for _, dir := range []string{c.Dir, c.SocketDir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("cannot make a folder: %w", err)
@@ -82,7 +82,7 @@ func prepareFolders(c config.Etcd) error {
 			return fmt.Errorf("cannot close a folder to others: %w", err)
 		}
 	}
-	if other, err := net.Dial("unix", c.Socket()); err == nil {
+	if other, err := new(net.Dialer).DialContext(ctx, "unix", c.Socket()); err == nil {
 		other.Close()
 		return fmt.Errorf("another process listens on %s", c.Socket())
 	}

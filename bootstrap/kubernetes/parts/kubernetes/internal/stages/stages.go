@@ -79,7 +79,7 @@ func (r *runner) wait(ctx context.Context, s Stage) error {
 	}
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ready := make(chan error, 1)
+	ready := make(chan error, 1) // nobody may ask for the answer any more
 	go func() { ready <- s.Ready(inner) }()
 	select {
 	case err := <-ready:
@@ -88,8 +88,6 @@ func (r *runner) wait(ctx context.Context, s Stage) error {
 		}
 		return nil
 	case err := <-r.ends:
-		cancel()
-		<-ready
 		return err
 	}
 }
