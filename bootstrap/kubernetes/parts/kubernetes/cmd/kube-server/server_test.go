@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/hex"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,8 +53,8 @@ func until(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// listening are the TCP ports that somebody listens on in this network namespace.
-func listening(t *testing.T) (ports []int) {
+// listening are the TCP sockets that somebody listens on in this network namespace, as /proc/net/tcp writes them.
+func listening(t *testing.T) (sockets []string) {
 	t.Helper()
 	for _, path := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		text, err := os.ReadFile(path)
@@ -63,20 +62,13 @@ func listening(t *testing.T) (ports []int) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(text)) {
-			fields := strings.Fields(line)
-			_, port, ok := strings.Cut(fields[1], ":")
-			if !ok || fields[3] != "0A" {
-				continue
+			if fields := strings.Fields(line); fields[3] == "0A" {
+				sockets = append(sockets, fields[1])
 			}
-			raw, err := hex.DecodeString(port)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ports = append(ports, int(raw[0])<<8|int(raw[1]))
 		}
 	}
-	slices.Sort(ports)
-	return ports
+	slices.Sort(sockets)
+	return sockets
 }
 
 func keep(t *testing.T, set *kubernetes.Clientset, name string) {
@@ -160,16 +152,21 @@ func checkSocket(t *testing.T, socket string) {
 			t.Errorf("%s has mode %s, want %s", path, got, want)
 		}
 	}
-	// The API server's, the controller manager's and the scheduler's. The last two begin to listen a little later.
-	var ports []int
+	// The last two begin to listen a little later.
+	want := []string{
+		"00000000000000000000000000000000:192B", // [::]:6443, the API server
+		"0100007F:2811",                         // 127.0.0.1:10257, the controller manager
+		"0100007F:2813",                         // 127.0.0.1:10259, the scheduler
+	}
+	var got []string
 	until(t, "three ports are open", func() error {
-		if ports = listening(t); len(ports) < 3 {
+		if got = listening(t); len(got) < len(want) {
 			return os.ErrNotExist
 		}
 		return nil
 	})
-	if want := []int{6443, 10257, 10259}; !slices.Equal(ports, want) {
-		t.Errorf("ports %v are open, want %v", ports, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("sockets %v are open, want %v", got, want)
 	}
 }
 

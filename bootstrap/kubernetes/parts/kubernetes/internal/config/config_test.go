@@ -25,8 +25,8 @@ func TestDecode(t *testing.T) {
 	}{
 		{"apiserver", c.APIServerFlags(), []string{"--etcd-servers=unix:///run/kube-server/etcd.sock", "--shutdown-send-retry-after=true",
 			"--shutdown-watch-termination-grace-period=1s", "--secure-port=6443", "--allow-privileged"}},
-		{"controller manager", c.ControllerManagerFlags(), []string{"--leader-elect=false", "--controller-shutdown-timeout=2s", "--kubeconfig=/a"}},
-		{"scheduler", c.SchedulerFlags(), []string{"--leader-elect=false", "--kubeconfig=/b"}},
+		{"controller manager", c.ControllerManagerFlags(), []string{"--leader-elect=false", "--bind-address=127.0.0.1", "--controller-shutdown-timeout=2s", "--kubeconfig=/a"}},
+		{"scheduler", c.SchedulerFlags(), []string{"--leader-elect=false", "--bind-address=127.0.0.1", "--kubeconfig=/b"}},
 	} {
 		if !slices.Equal(f.got, f.want) {
 			t.Errorf("%s: %q, want %q", f.name, f.got, f.want)

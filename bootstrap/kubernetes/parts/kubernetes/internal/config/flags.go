@@ -8,7 +8,8 @@ import (
 )
 
 // Flags that kube-server adds stand first: of a flag that is given twice, the last holds. Without those about the
-// shutdown, a stop would wait for the requests of controllers and clients, a minute for an open watch.
+// shutdown, a stop would wait for the requests of controllers and clients, a minute for an open watch. The controller
+// manager and the scheduler serve their metrics and health to the machine itself only.
 
 // APIServerFlags are the flags of the API server.
 func (c Config) APIServerFlags() []string {
@@ -19,12 +20,12 @@ func (c Config) APIServerFlags() []string {
 
 // ControllerManagerFlags are the flags of the controller manager.
 func (c Config) ControllerManagerFlags() []string {
-	return append([]string{"--leader-elect=false", "--controller-shutdown-timeout=2s"}, c.ControllerManager...)
+	return append([]string{"--leader-elect=false", "--bind-address=127.0.0.1", "--controller-shutdown-timeout=2s"}, c.ControllerManager...)
 }
 
 // SchedulerFlags are the flags of the scheduler.
 func (c Config) SchedulerFlags() []string {
-	return append([]string{"--leader-elect=false"}, c.Scheduler...)
+	return append([]string{"--leader-elect=false", "--bind-address=127.0.0.1"}, c.Scheduler...)
 }
 
 // ReadyURL is the address that tells whether the API server is ready, by its flags --bind-address and --secure-port.

@@ -58,7 +58,7 @@ func (d *diary) stages() []Stage {
 	return []Stage{
 		{Parts: []Part{d.part("store", time.Second)}, Ready: after(time.Second, nil), Said: "store ready", Grace: 2 * time.Second},
 		{Parts: []Part{d.part("server", time.Second)}, Ready: after(time.Second, nil), Said: "server ready", Grace: 2 * time.Second},
-		{Parts: []Part{d.part("manager", time.Second)}, Said: "manager started", Grace: 2 * time.Second},
+		{Parts: []Part{d.part("manager", time.Second)}, Ready: after(time.Second, nil), Said: "manager started", Grace: 2 * time.Second},
 	}
 }
 
@@ -70,7 +70,7 @@ func TestOrder(t *testing.T) {
 		if err := Run(ctx, d.stages(), d.say); err != nil {
 			t.Error(err)
 		}
-		d.want(t, "store starts", "store ready", "server starts", "server ready", "manager started", "manager starts",
+		d.want(t, "store starts", "store ready", "server starts", "server ready", "manager starts", "manager started",
 			"manager stops", "server stops", "store stops")
 	})
 }
@@ -100,9 +100,9 @@ func TestPartFails(t *testing.T) {
 		{"while it becomes ready", failed, "server: no space", 500 * time.Millisecond,
 			[]string{"store starts", "store ready", "store stops"}},
 		{"later", failed, "server: no space", 10 * time.Second,
-			[]string{"store starts", "store ready", "server ready", "manager started", "manager starts", "manager stops", "store stops"}},
+			[]string{"store starts", "store ready", "server ready", "manager starts", "manager started", "manager stops", "store stops"}},
 		{"without an error", nil, "server: returned though nobody stopped it", 10 * time.Second,
-			[]string{"store starts", "store ready", "server ready", "manager started", "manager starts", "manager stops", "store stops"}},
+			[]string{"store starts", "store ready", "server ready", "manager starts", "manager started", "manager stops", "store stops"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -140,16 +140,30 @@ func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &diary{}
 		list := d.stages()
-		list[2].Parts = append(list[2].Parts, d.part("scheduler", 10*time.Second))
+		list[2].Parts = append(list[2].Parts, Part{"scheduler", func(context.Context) error {
+			time.Sleep(2 * time.Minute)
+			return nil
+		}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := Run(ctx, list, d.say)
 		if want := "scheduler: did not stop within 2s"; err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
-		if last := d.lines[len(d.lines)-1]; last != "store stops" {
-			t.Errorf("the last line is %q", last)
+		d.want(t, "store starts", "store ready", "server starts", "server ready", "manager starts", "manager started", "manager stops", "server stops", "store stops")
+		time.Sleep(2 * time.Minute)
+	})
+}
+
+func TestReadyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		quiet := Part{"store", func(ctx context.Context) error { <-ctx.Done(); return nil }}
+		if err := Run(ctx, []Stage{{Parts: []Part{quiet}, Said: "store started", Grace: time.Second}}, d.say); err != nil {
+			t.Error(err)
 		}
-		time.Sleep(time.Minute)
+		d.want(t, "store started")
 	})
 }
