@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
-			"waitfor": waitFor, "locked": locked, "neighbour": neighbour, "hash": hashCommand, "registry": registryCommand,
+			"waitfor": waitFor, "shows": shows, "locked": locked, "neighbour": neighbour, "hash": hashCommand, "registry": registryCommand,
 			"machine": machineCommand, "admin-conf": adminConf,
 		},
 	})
@@ -206,6 +207,15 @@ func waitFor(ts *testscript.TestScript, _ bool, args []string) {
 	settle(ts, "there is no "+args[0], func() bool {
 		_, err := os.Stat(ts.MkAbs(args[0]))
 		return err == nil
+	})
+}
+
+// shows PATTERN PROGRAM ARGUMENT…: the program's output has the pattern; on a busy machine it doesn't reach a node at once.
+func shows(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	settle(ts, strings.Join(args[1:], " ")+" doesn't show "+args[0], func() bool {
+		return ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout"))
 	})
 }
 

@@ -27,7 +27,7 @@ import (
 )
 
 // patience is the longest wait for an expected state on a busy machine.
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 func must(t testing.TB, err error) {
 	t.Helper()
