@@ -42,6 +42,23 @@ kubernetes-image: root ## build the image of Kubernetes nodes into bin/kubernete
 	@bootstrap/setup squashfs-tools kmod gcc libc6-dev libseccomp-dev pkg-config
 	@go run -trimpath ./bootstrap/kubernetes/build -version '$(VERSION)' -out $(BIN)/kubernetes
 
+# kubectl, for the tests and the demo of the image: it isn't in the image.
+.PHONY: kubectl
+kubectl:
+	@cd bootstrap/kubernetes/parts/kubectl && CGO_ENABLED=0 go build -mod=readonly -trimpath \
+	  -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3' -o $(BIN)/kubectl .
+
+.PHONY: test-kubernetes
+test-kubernetes: setup-tests kubernetes-image kubectl ## the image of Kubernetes nodes through an explorer and two nodes: joining, pods, a power cut
+	@$(TRIMPATH); go vet -tags kubernetes ./bootstrap/kubernetes/e2e
+	@$(TRIMPATH); $(UNCHROOT) go test -tags kubernetes -v -count=1 -timeout 30m ./bootstrap/kubernetes/e2e \
+	  -image $(BIN)/kubernetes -kubectl $(BIN)/kubectl
+
+.PHONY: demo-kubernetes
+demo-kubernetes: setup build kubernetes-image kubectl ## a Kubernetes cluster on a node, in front of you: from a reservation to a pod
+	@bootstrap/setup openssh-client
+	@$(UNCHROOT) go run ./bootstrap/demo -bin $(BIN) -kubernetes-image $(BIN)/kubernetes -kubectl $(BIN)/kubectl
+
 .PHONY: demo
 demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days
 	@bootstrap/guest

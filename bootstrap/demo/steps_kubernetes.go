@@ -38,10 +38,10 @@ func kubernetesSteps() []step {
 	}
 }
 
-// poolSize is that of the node's disk, a sparse file: a control plane's disk has 100 GiB.
+// poolSize is that of the node's disk, a file: the control plane's disk has 25 GiB.
 func (s *stage) poolSize() string {
 	if s.image != "" {
-		return "150GiB"
+		return "30GiB"
 	}
 	return "20GiB"
 }
@@ -49,9 +49,10 @@ func (s *stage) poolSize() string {
 const (
 	masterPlace = ".10"
 	clusterVM   = `
+workloads:
   master:
     node: %s
-    kubernetes: {size: 2, network: home, ip: %s, cluster_secret: {secret: file:cluster.secret}, ssh_keys: [%q]}
+    kubernetes: {size: 3, network: home, ip: %s, cluster_secret: {secret: file:cluster.secret}, ssh_keys: [%q]}
 `
 )
 

@@ -64,7 +64,7 @@ const (
 // third machine with another secret doesn't join.
 func TestCluster(t *testing.T) {
 	u := newUser(t)
-	u.reserve("master", u.open.ID, fmt.Sprintf("{size: 2, network: net1, ip: %s, cluster_secret: {secret: file:secret}, ssh_keys: [%q]}", masterIP, u.publicKey))
+	u.reserve("master", u.open.ID, fmt.Sprintf("{size: 3, network: net1, ip: %s, cluster_secret: {secret: file:secret}, ssh_keys: [%q]}", masterIP, u.publicKey))
 	took := u.ready("master")
 	if u.emulated("master") && took > readyWithin {
 		t.Errorf("the master was ready after %s, must be within %s", took.Round(time.Second), readyWithin)
@@ -74,7 +74,7 @@ func TestCluster(t *testing.T) {
 	u.runWeb()
 	u.byName("client-1")
 
-	u.reserve("worker", u.second.ID, fmt.Sprintf("{size: 1, network: net1, ip: %s, cluster_secret: {secret: file:secret}, master_ips: [%s], ssh_keys: [%q]}", workerIP, masterIP, u.publicKey))
+	u.reserve("worker", u.second.ID, fmt.Sprintf("{size: 15, network: net1, ip: %s, cluster_secret: {secret: file:secret}, master_ips: [%s], ssh_keys: [%q]}", workerIP, masterIP, u.publicKey))
 	u.ready("worker")
 	u.nodes(2)
 	u.pod("client-2", u.names["worker"])

@@ -42,9 +42,9 @@ func newUser(t *testing.T) *user {
 	u := &user{
 		Internet: nodetest.NewInternet(t, binaries), dir: t.TempDir(), names: map[string]string{}, brought: map[string]bool{}, asked: map[string]time.Time{},
 	}
-	args := []string{"--pool-size", "300GiB", "--cpu-overcommit", "8", "--memory-overcommit", "2", "--kubernetes-image", *image}
-	u.open, _ = u.PlugNode("n1", "203.0.113.11", args...)
-	u.second, _ = u.PlugNode("n2", "203.0.113.12", args...)
+	args := []string{"--cpu-overcommit", "8", "--kubernetes-image", *image, "--pool-size"}
+	u.open, _ = u.PlugNode("n1", "203.0.113.11", append(args, "40GiB")...)
+	u.second, _ = u.PlugNode("n2", "203.0.113.12", append(args, "12GiB")...)
 	u.laptop = u.Host("laptop", "203.0.113.50")
 	for name, secret := range map[string]string{"secret": "the secret of the cluster", "other": "the secret of another one"} {
 		if err := os.WriteFile(filepath.Join(u.dir, name), []byte(secret), 0o600); err != nil {
@@ -144,7 +144,10 @@ func (u *user) reserve(name, node, data string) {
 		u.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := fmt.Fprintf(file, "\n  %s:\n    node: %s\n    kubernetes: %s\n", name, node, data); err != nil {
+	if len(u.asked) == 0 {
+		fmt.Fprint(file, "\nworkloads:\n")
+	}
+	if _, err := fmt.Fprintf(file, "  %s:\n    node: %s\n    kubernetes: %s\n", name, node, data); err != nil {
 		u.Fatal(err)
 	}
 	u.asked[name] = time.Now()

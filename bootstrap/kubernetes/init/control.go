@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/approval"
@@ -62,7 +64,7 @@ func (m *machine) control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.until(ctx, "the control plane doesn't answer yet", func() error { return admin.Get(ctx, "/readyz", nil) })
+	m.until(ctx, "the control plane doesn't answer yet", func() error { return unready(admin.Get(ctx, "/readyz", nil)) })
 	say("the API server is ready, %.1f s after the kernel's start", guest.UptimeSeconds())
 	objects, err := components.Joining(token, plane.public, plane.cluster.Certificate())
 	if err != nil {
@@ -74,6 +76,24 @@ func (m *machine) control(ctx context.Context) error {
 	go approve(ctx, admin)
 	go m.markControl(ctx, admin)
 	return m.join(ctx, joined{Server: plane.public, CA: plane.cluster.Certificate()}, token)
+}
+
+// unready shortens the API server's answer to those parts of it that aren't ready.
+func unready(err error) error {
+	var answer *kubeapi.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	var parts []string
+	for word := range strings.FieldsSeq(answer.Message) {
+		if name, failed := strings.CutPrefix(word, "[-]"); failed {
+			parts = append(parts, name)
+		}
+	}
+	if len(parts) == 0 {
+		return err
+	}
+	return fmt.Errorf("it waits for %s", strings.Join(parts, ", "))
 }
 
 // plane is a control plane's files.

@@ -2,19 +2,26 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/components"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/backoff"
 )
 
 // machine is the running machine.
@@ -106,8 +113,7 @@ func readEnv(path string) (map[string]string, error) {
 	return out, nil
 }
 
-// startContainerd starts containerd, and has the image's container images imported as soon as it answers. They are imported at
-// each boot: what a power cut has damaged is made good.
+// startContainerd starts containerd, and has the image's container images imported as soon as it answers.
 func (m *machine) startContainerd() error {
 	config := configAt + "/containerd.toml"
 	if err := os.WriteFile(config, []byte(components.Containerd(m.image["PAUSE_IMAGE"])), 0o600); err != nil {
@@ -125,20 +131,61 @@ func (m *machine) startContainerd() error {
 	return nil
 }
 
+// importedAt has the sums of the container images that are imported. It is written after they are on the disk.
+const importedAt = stateAt + "/imported.json"
+
+// importImages imports the image's container images, unless the same ones were imported at an earlier boot.
 func importImages() {
+	names, err := filepath.Glob("/usr/share/croft/images/*.tar")
+	if err != nil {
+		say("cannot find the image's container images: %v", err)
+		return
+	}
 	waitForSocket(components.ContainerdSocket)
-	names, _ := filepath.Glob("/usr/share/croft/images/*.tar")
+	sums := map[string]string{}
 	for _, name := range names {
-		for {
-			err := command("/usr/bin/ctr", "-n", "k8s.io", "images", "import", "--label", "io.cri-containerd.pinned=pinned", name)
-			if err == nil {
-				break
-			}
-			say("cannot import %s: %v", filepath.Base(name), err)
-			<-time.After(5 * time.Second)
+		sum, err := sumOf(name)
+		if err != nil {
+			say("cannot read %s: %v", name, err)
 		}
+		sums[filepath.Base(name)] = sum
+	}
+	var have map[string]string
+	if raw, err := os.ReadFile(importedAt); err == nil && json.Unmarshal(raw, &have) == nil && maps.Equal(have, sums) {
+		return
+	}
+	for _, name := range names {
+		importImage(name)
+	}
+	unix.Sync()
+	if err := writeJSON(importedAt, sums); err != nil {
+		say("the container images are imported again at the next boot: %v", err)
 	}
 	say("container images are imported, %.1f s after the kernel's start", guest.UptimeSeconds())
+}
+
+// importImage imports a container image, and tries again while it can't. The kubelet's collector leaves it alone.
+func importImage(name string) {
+	pause := backoff.Backoff{Base: time.Second, Max: time.Minute}
+	for failures := 1; ; failures++ {
+		err := command("/usr/bin/ctr", "-n", "k8s.io", "images", "import", "--local", "--label", "io.cri-containerd.pinned=pinned", name)
+		if err == nil {
+			return
+		}
+		say("cannot import %s: %v", filepath.Base(name), err)
+		<-time.After(pause.Delay(failures))
+	}
+}
+
+func sumOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, file)
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // waitForSocket waits until somebody listens at a unix socket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -129,7 +130,13 @@ func (m *machine) join(ctx context.Context, to joined, token cluster.Token) erro
 	if _, err := m.runner.Start(service.Spec{Name: "kubelet", Command: command}); err != nil {
 		return err
 	}
-	m.until(ctx, "waiting for the machine's certificate", func() error { _, err := os.Stat(components.KubeletClient); return err })
+	m.until(ctx, "waiting for the machine's certificate", func() error {
+		_, err := os.Stat(components.KubeletClient)
+		if os.IsNotExist(err) {
+			return errors.New("the control plane has issued none yet")
+		}
+		return err
+	})
 	say("the machine has its certificate, %.1f s after the kernel's start", guest.UptimeSeconds())
 	client, err := kubeapi.New(kubeapi.Config{Server: to.Server, CA: to.CA, Certificate: func() (*tls.Certificate, error) {
 		c, err := tls.LoadX509KeyPair(components.KubeletClient, components.KubeletClient)

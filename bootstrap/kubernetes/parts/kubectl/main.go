@@ -1,0 +1,16 @@
+// Command kubectl is Kubernetes' own, of the version that the image has: for the tests and the demo of the image, and for people
+// who have none.
+package main
+
+import (
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+	"k8s.io/component-base/cli"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+)
+
+func main() {
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err)
+	}
+}
