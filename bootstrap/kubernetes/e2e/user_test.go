@@ -123,9 +123,13 @@ func (u *user) kubectl(args ...string) string {
 func (u *user) eventually(what string, try func() error) {
 	u.Helper()
 	var last error
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end, tell := time.Now().Add(patience), time.Now().Add(time.Minute); time.Now().Before(end); {
 		if last = try(); last == nil {
 			return
+		}
+		if time.Now().After(tell) {
+			tell = tell.Add(time.Minute)
+			u.Logf("%s: not yet: %v", what, last)
 		}
 		select {
 		case <-u.Context().Done():
