@@ -105,13 +105,14 @@ func (u *user) kubectlLine(args ...string) []string {
 	return append([]string{*kubectl, "--kubeconfig", filepath.Join(u.dir, "kubeconfig"), "--request-timeout", "60s"}, args...)
 }
 
-// kubectl runs a command of kubectl, and again while it fails, as while the control plane starts again.
+// kubectl runs a command of kubectl, and again while it fails, as while the control plane starts again. An object that is there
+// was made by a try whose answer was lost.
 func (u *user) kubectl(args ...string) string {
 	u.Helper()
 	var out string
 	u.eventually("kubectl "+args[0], func() (err error) {
 		out, err = u.try(u.kubectlLine(args...), nil)
-		if err != nil && strings.Contains(err.Error(), "AlreadyExists") {
+		if err != nil && (strings.Contains(err.Error(), "AlreadyExists") || strings.Contains(err.Error(), "already exists")) {
 			err = nil
 		}
 		return err

@@ -38,13 +38,13 @@ type machine struct {
 // run boots the machine. One that can't be booted stays as it is, so that its owner can look at it by the console.
 func run() {
 	m := &machine{status: &status{}}
-	if err := m.boot(context.Background()); err != nil {
-		say("cannot boot: %v", err)
-		m.status.set("cannot boot: %v", err)
-	}
+	err := m.boot(context.Background())
+	say("cannot boot: %v", err)
+	m.status.set("cannot boot: %v", err)
 	select {}
 }
 
+// boot boots the machine and runs it. It returns only with an error.
 func (m *machine) boot(ctx context.Context) error {
 	m.status.set("booting")
 	if err := mountAll(); err != nil {

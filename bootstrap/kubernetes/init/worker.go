@@ -46,20 +46,18 @@ func (m *machine) worker(ctx context.Context) error {
 		}
 		tokens[master] = token
 	}
-	for {
-		if to, ok := readJoined(); ok {
-			for _, master := range m.data.Croft.Masters {
-				if to.Server == cluster.Server(master) {
-					return m.join(ctx, to, tokens[master])
-				}
+	if to, ok := readJoined(); ok {
+		for _, master := range m.data.Croft.Masters {
+			if to.Server == cluster.Server(master) {
+				return m.join(ctx, to, tokens[master])
 			}
 		}
-		to, token := m.discover(ctx, tokens)
-		if err := writeJSON(joinedAt, to); err != nil {
-			return err
-		}
-		return m.join(ctx, to, token)
 	}
+	to, token := m.discover(ctx, tokens)
+	if err := writeJSON(joinedAt, to); err != nil {
+		return err
+	}
+	return m.join(ctx, to, token)
 }
 
 func readJoined() (joined, bool) {
@@ -103,7 +101,7 @@ func fetchInfo(ctx context.Context, server string, token cluster.Token) ([]byte,
 	return cluster.OpenInfo(info.Data, token)
 }
 
-// join runs the machine as a node of the cluster, for ever.
+// join runs the machine as a node of the cluster. It returns only with an error.
 func (m *machine) join(ctx context.Context, to joined, token cluster.Token) error {
 	n := components.Node{Name: m.name, Address: m.data.Croft.Address, CA: clusterCAAt, Control: m.data.Croft.Control()}
 	if err := atomicfile.WriteFile(clusterCAAt, to.CA, 0o644); err != nil {
