@@ -63,6 +63,8 @@ const (
 	// probeMemory bounds a probe with its guest's 128 MiB, in bytes.
 	probeMemory = 384 << 20
 	probePIDs   = 64
+	// groupTime is how long an ended probe's control group may take to go.
+	groupTime = 5 * time.Second
 )
 
 // find returns QEMU's path and version.
@@ -157,6 +159,8 @@ func (e *emulator) try(ctx context.Context, path string, file *os.File) (outcome
 	if _, err := os.Stat(e.device); err != nil {
 		return outcome{accelerator: qemu.TCG, why: "this machine has no " + e.device, until: time.Now().Add(failureTime)}, nil
 	}
+
+	defer e.endGroup(ctx)
 	p := qemu.Prober{Program: path, Accelerator: qemu.KVM, UID: probeUID, Groups: groupsOf(qemu.KVM), Confine: e.confine}
 	err := p.Firmware(ctx)
 	if err == nil && file != nil {
@@ -169,6 +173,15 @@ func (e *emulator) try(ctx context.Context, path string, file *os.File) (outcome
 		return outcome{}, ctx.Err()
 	}
 	return outcome{accelerator: qemu.TCG, why: err.Error(), until: time.Now().Add(failureTime)}, nil
+}
+
+// endGroup removes the control group of a probe that has ended.
+func (e *emulator) endGroup(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), groupTime)
+	defer cancel()
+	if err := cgroup.End(ctx, e.cgroup); err != nil {
+		e.log.Warn().Err(err).Msg("the control group of probes stays")
+	}
 }
 
 // confine limits a probe, as far as the machine can.

@@ -63,6 +63,10 @@ func TestAccelerator(t *testing.T) {
 					t.Errorf("accelerator %q because %q, %v", got.accelerator, got.why, err)
 				}
 			}
+			probes, err := cgroup.At(group + "/probe")
+			if must(t, err); probes.There() {
+				t.Errorf("a probe's control group stays at %v", probes.Folders())
+			}
 			noted, err := os.ReadFile(notes)
 			must(t, err)
 			if probes := strings.Join(strings.Fields(string(noted)), " "); probes != one.probes {
