@@ -39,7 +39,7 @@ build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 
 .PHONY: kubernetes-image
 kubernetes-image: root ## build the image of Kubernetes nodes into bin/kubernetes; long the first time: it compiles Kubernetes
-	@bootstrap/setup squashfs-tools kmod gcc libc6-dev libseccomp-dev pkg-config
+	@bootstrap/setup squashfs-tools kmod xz-utils gcc libc6-dev libseccomp-dev pkg-config
 	@go run -trimpath ./bootstrap/kubernetes/build -version '$(VERSION)' -out $(BIN)/kubernetes
 
 # kubectl, for the tests and the demo of the image: it isn't in the image.
@@ -50,7 +50,8 @@ kubectl:
 
 .PHONY: test-kubernetes
 test-kubernetes: setup-tests kubernetes-image kubectl ## the image of Kubernetes nodes through an explorer and two nodes: joining, pods, a power cut
-	@$(TRIMPATH); go vet -tags kubernetes ./bootstrap/kubernetes/e2e
+	@for part in bootstrap/kubernetes/parts/*/; do (cd "$$part" && go mod tidy -diff); done
+	@cd bootstrap/kubernetes/parts/kubernetes && CGO_ENABLED=0 go test -trimpath -tags=notest,grpcnotrace ./...
 	@$(TRIMPATH); $(UNCHROOT) go test -tags kubernetes -v -count=1 -timeout 30m ./bootstrap/kubernetes/e2e \
 	  -image $(BIN)/kubernetes -kubectl $(BIN)/kubectl
 
@@ -108,7 +109,7 @@ race: test ## the same as test: the race detector is always on
 .PHONY: lint
 lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	@$(TRIMPATH); go vet ./...
+	@$(TRIMPATH); go vet ./... && go vet -tags kubernetes ./bootstrap/kubernetes/e2e
 	@go mod tidy -diff
 	@go run ./pkg/bus/stubgen -check
 	@[ "$$($(BIN)/golangci-lint version --short 2>/dev/null)" = "$(LINT_VERSION:v%=%)" ] || \

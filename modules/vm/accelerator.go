@@ -159,7 +159,6 @@ func (e *emulator) try(ctx context.Context, path string, file *os.File) (outcome
 	if _, err := os.Stat(e.device); err != nil {
 		return outcome{accelerator: qemu.TCG, why: "this machine has no " + e.device, until: time.Now().Add(failureTime)}, nil
 	}
-
 	defer e.endGroup(ctx)
 	p := qemu.Prober{Program: path, Accelerator: qemu.KVM, UID: probeUID, Groups: groupsOf(qemu.KVM), Confine: e.confine}
 	err := p.Firmware(ctx)

@@ -3,6 +3,8 @@ package vm
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -140,5 +142,42 @@ func TestAttemptsOfAnID(t *testing.T) {
 		seen[r.Attempt] = true
 		all.remove(e)
 		all.release(e)
+	}
+}
+
+// TestImageDrift: a VM that waits for its next start is reported when a file of its image is gone, so that it is run again
+// with the present image. Its own disk isn't the image's.
+func TestImageDrift(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, nil, 0o600))
+		return path
+	}
+	spec := node.VMSpec{ID: "7-1", Kernel: file("kernel"), Initrd: file("initrd"), Disks: []node.VMDisk{{Path: file("data")}, {Path: file("root"), ReadOnly: true}}}
+	waiting := machine.New(spec, firstUID)
+	running := waiting
+	running.Phase = machine.Running
+	for _, name := range []string{"", "data", "kernel", "initrd", "root"} {
+		if name != "" {
+			must(t, os.Remove(filepath.Join(dir, name)))
+		}
+		want := ""
+		if name != "" && name != "data" {
+			want = "its image is gone: " + filepath.Join(dir, name)
+		}
+		if got := infoOf(waiting).Drift; got != want {
+			t.Errorf("without %q a VM that waits differs by %q, want %q", name, got, want)
+		}
+		if got := infoOf(running).Drift; got != "" {
+			t.Errorf("without %q a VM that runs differs by %q", name, got)
+		}
+		if name != "" {
+			file(name)
+		}
+	}
+	spec.Initrd = ""
+	if got := infoOf(machine.New(spec, firstUID)).Drift; got != "" {
+		t.Errorf("a VM without an initrd differs by %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"os"
 	"time"
 
 	"github.com/croft-edge/croft/modules/vm/machine"
@@ -17,10 +18,33 @@ func (m *Module) Inspect(id string) (node.VMInfo, error) {
 // infoOf describes a VM as it is now.
 func infoOf(r machine.Record) node.VMInfo {
 	out := r.Info()
-	if r.Phase == machine.Running {
+	switch r.Phase {
+	case machine.Running:
 		out.Drift = tapDrift(r.Spec.Tap)
+	case machine.Waiting:
+		out.Drift = imageDrift(r.Spec)
 	}
 	return out
+}
+
+// imageDrift is why a VM that waits can't be started as it is recorded: a file of its image is gone, so it must be run again
+// with the present image. A disk of its own that is gone is another matter: nothing takes its place.
+func imageDrift(s node.VMSpec) string {
+	files := []string{s.Kernel, s.Initrd}
+	for _, d := range s.Disks {
+		if d.ReadOnly {
+			files = append(files, d.Path)
+		}
+	}
+	for _, path := range files {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Lstat(path); os.IsNotExist(err) {
+			return "its image is gone: " + path
+		}
+	}
+	return ""
 }
 
 // Exists implements node.VMs.

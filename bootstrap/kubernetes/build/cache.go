@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // temporary begins the names of folders in the cache and beside the image that a build makes for itself. They are
@@ -17,6 +20,23 @@ func cacheFolder() string {
 		return filepath.Join(dir, "croft-kubernetes")
 	}
 	return "/var/cache/croft-kubernetes"
+}
+
+// rename gives a file or a folder that was just made its name in the cache. All of it is on the disk before: later builds trust
+// the name.
+func rename(from, to string) error {
+	dir, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		return fmt.Errorf("cannot sync %s: %w", filepath.Dir(to), err)
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return dir.Sync()
 }
 
 // keepOnly removes all else from a folder.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // debianPackage is a binary package of one version.
@@ -32,11 +33,16 @@ type archive struct {
 	cache string
 	// empty is a folder with apt's state of a machine on which nothing is installed.
 	empty string
+	// lists is the folder of apt's lists of packages.
+	lists string
 	say   func(format string, args ...any)
 }
 
+// listsAge is how old apt's lists may be: an image with an older kernel has known holes.
+const listsAge = 24 * time.Hour
+
 func openArchive(cache string, run runner, say func(format string, args ...any)) (*archive, error) {
-	a := &archive{run: run, cache: filepath.Join(cache, "packages"), empty: filepath.Join(cache, "apt"), say: say}
+	a := &archive{run: run, cache: filepath.Join(cache, "packages"), empty: filepath.Join(cache, "apt"), lists: "/var/lib/apt/lists", say: say}
 	for _, dir := range []string{a.cache, a.empty} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
@@ -48,6 +54,12 @@ func openArchive(cache string, run runner, say func(format string, args ...any))
 // packages are the named packages and all that they depend on, and the kernel's, which comes last and alone: what it
 // depends on is for machines on which it is installed. They are unpacked.
 func (a *archive) packages(ctx context.Context, names []string) (all []debianPackage, kernel debianPackage, err error) {
+	if age := a.age(time.Now()); age > listsAge {
+		a.say("apt-get update: the lists of packages are %s old", age.Round(time.Hour))
+		if _, err := a.run(ctx, "", "apt-get", "update", "-qq"); err != nil {
+			a.say("the packages are those of the old lists, without later security updates: %v", err)
+		}
+	}
 	all, kernel, err = a.attempt(ctx, names)
 	if err == nil || ctx.Err() != nil {
 		return all, kernel, err
@@ -58,6 +70,22 @@ func (a *archive) packages(ctx context.Context, names []string) (all []debianPac
 		return nil, kernel, err
 	}
 	return a.attempt(ctx, names)
+}
+
+// age is the time since apt's last update: that of its newest list, or of the folder in which it fetches them. 0 without lists:
+// then apt fails, and they are fetched.
+func (a *archive) age(now time.Time) time.Duration {
+	entries, err := os.ReadDir(a.lists)
+	if err != nil || len(entries) == 0 {
+		return 0
+	}
+	var newest time.Time
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+	}
+	return now.Sub(newest)
 }
 
 func (a *archive) attempt(ctx context.Context, names []string) (all []debianPackage, kernel debianPackage, err error) {
@@ -215,7 +243,7 @@ func (a *archive) fetch(ctx context.Context, packages []debianPackage) error {
 		if _, err := a.run(ctx, "", "dpkg-deb", "-x", file, made); err != nil {
 			return err
 		}
-		if err := os.Rename(made, p.dir); err != nil {
+		if err := rename(made, p.dir); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const simulation = `Reading package lists...
@@ -128,6 +129,7 @@ func TestPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.lists = t.TempDir()
 	all, kernel, err := a.packages(t.Context(), []string{"one"})
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +154,17 @@ func TestPackages(t *testing.T) {
 	if slices.Contains(apt.runs[first:], "apt-get download") || slices.Contains(apt.runs[first:], "apt-get update") {
 		t.Errorf("these run again: %v", apt.runs[first:])
 	}
+	for age, want := range map[time.Duration]bool{time.Hour: false, 25 * time.Hour: true} {
+		first, list := len(apt.runs), filepath.Join(a.lists, "list")
+		write(t, list, "")
+		when := time.Now().Add(-age)
+		if err := os.Chtimes(list, when, when); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := a.packages(t.Context(), []string{"one"}); err != nil || slices.Contains(apt.runs[first:], "apt-get update") != want {
+			t.Errorf("with lists %s old these run: %v, %v", age, apt.runs[first:], err)
+		}
+	}
 }
 
 // A package that isn't the one that apt's signed list describes is never unpacked, and nothing stays of the attempt.
@@ -162,6 +175,7 @@ func TestForeignPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.lists = t.TempDir()
 	if _, _, err := a.packages(t.Context(), []string{"one"}); err == nil || !strings.Contains(err.Error(), "no wanted package has its SHA-256") {
 		t.Errorf("%v", err)
 	}

@@ -49,7 +49,7 @@ func (m goMod) version(path string) string {
 }
 
 func TestPartsAreWhole(t *testing.T) {
-	names, folders := map[string]bool{}, map[string]bool{}
+	names, folders := map[string]bool{}, map[string]bool{"kubectl": true} // kubectl is for tests and people, not in the image
 	for _, p := range parts() {
 		if names[p.name] {
 			t.Errorf("there are two parts %s", p.name)
@@ -94,10 +94,14 @@ func TestPartsArePinned(t *testing.T) {
 		{"runc", "github.com/opencontainers/runc", "v1.5.2"},
 		{"cni", "github.com/containernetworking/plugins", cniVersion},
 		{"coredns", "github.com/coredns/coredns", "v1.15.0"},
+		{"kubectl", "k8s.io/kubectl", stagingVersion()},
 	} {
 		if got := readGoMod(t, p.module).version(p.path); got != p.version {
 			t.Errorf("module %s has %s %s, want %s", p.module, p.path, got, p.version)
 		}
+	}
+	if text, err := os.ReadFile(filepath.Join(sourceRoot, "Makefile")); err != nil || !strings.Contains(string(text), "gitVersion="+kubernetesVersion+"'") {
+		t.Errorf("the Makefile has another version of kubectl than %s: %v", kubernetesVersion, err)
 	}
 	for _, p := range parts() {
 		for name, value := range p.variables {

@@ -52,7 +52,7 @@ func packRoot(ctx context.Context, r rootFolder, cache string, run runner) (file
 	if err := os.Chmod(made, 0o644); err != nil {
 		return "", false, err
 	}
-	if err := os.Rename(made, file); err != nil {
+	if err := rename(made, file); err != nil {
 		return "", false, err
 	}
 	return file, true, keepOnly(dir, key)

@@ -47,12 +47,17 @@ type download struct {
 	progress func(bytes int64)
 }
 
+// documentTime is how long a document of some kilobytes may take.
+const documentTime = 2 * time.Minute
+
 // small fetches a document.
 func (d *download) small(ctx context.Context, desc ocispec.Descriptor, most int64) ([]byte, error) {
 	if desc.Size > most {
 		Documents.Reached()
 		return nil, refused("a document of it has %d bytes, at most %d are allowed", desc.Size, most)
 	}
+	ctx, cancel := context.WithTimeout(ctx, documentTime)
+	defer cancel()
 	body, err := d.from.Fetch(ctx, desc)
 	if err != nil {
 		return nil, err
@@ -60,6 +65,8 @@ func (d *download) small(ctx context.Context, desc ocispec.Descriptor, most int6
 	defer body.Close()
 	raw, err := io.ReadAll(io.LimitReader(body, desc.Size+1))
 	switch {
+	case ctx.Err() != nil:
+		return nil, node.Errorf(node.Transient, "the registry takes more than %s for a document of %d bytes", documentTime, desc.Size)
 	case err != nil:
 		return nil, d.from.Wrap(err)
 	case int64(len(raw)) != desc.Size, desc.Digest.Algorithm().FromBytes(raw) != desc.Digest:
@@ -157,8 +164,12 @@ func (d *download) read(ctx context.Context, f file, w io.Writer, from int64) er
 	}
 	pace := pace{clock: d.clock, since: d.clock.Boot()}
 	buf := make([]byte, readAt)
-	for left, looked := f.blob.Size-from, int64(0); ; {
+	for left, looked, first := f.blob.Size-from, int64(0), true; ; first = false {
 		n, err := body.Read(buf)
+		if first && from > 0 {
+			// A registry that can't begin in the middle has sent all that is here once more.
+			pace.since = d.clock.Boot()
+		}
 		if int64(n) > left {
 			return refused("%s has more than the %d bytes that its manifest says", f.name, f.blob.Size)
 		}

@@ -235,10 +235,45 @@ func TestNoLongerFetched(t *testing.T) {
 	}
 	m = w.openAs(Source{})
 	w.clock.Advance(w.lease())
+	for _, remains := range []string{".fetch-0", ".old-0", ".tmp-0"} {
+		must(t, os.Mkdir(filepath.Join(w.cfg.Folder, remains), 0o700))
+	}
 	must(t, w.round(m))
 	w.has()
 	w.cfg.Folder = filepath.Join(w.cfg.Folder, "none") // there is nothing to look for
 	must(t, w.round(w.openAs(Source{})))
+}
+
+// A folder that lacks a file is shown as broken once a machine was to boot it, until one can.
+func TestBrokenFolder(t *testing.T) {
+	w := newWorld(t)
+	own := filepath.Join(t.TempDir(), "own")
+	source, err := ParseSource(own)
+	must(t, err)
+	must(t, os.MkdirAll(own, 0o755))
+	for _, f := range made(t, "1").Files {
+		must(t, os.WriteFile(filepath.Join(own, f.Name), []byte(f.Content), 0o644))
+	}
+	m := w.openAs(source)
+	initrd := filepath.Join(own, "initrd")
+	for _, broken := range []bool{false, true, false} {
+		if broken {
+			must(t, os.Rename(initrd, initrd+".away"))
+		} else if _, err := os.Stat(initrd); err != nil {
+			must(t, os.Rename(initrd+".away", initrd))
+		}
+		if _, err := m.Current(); (err != nil) != broken {
+			t.Errorf("broken %t: VMs boot it: %v", broken, err)
+		}
+		must(t, w.round(m)) // a round knows nothing of the files
+		want := node.VMImageReady
+		if broken {
+			want = node.VMImageFailed
+		}
+		if got, err := m.Status(); err != nil || got.State != want || (got.Error != "") != broken {
+			t.Errorf("broken %t: the status is %+v, %v", broken, got, err)
+		}
+	}
 }
 
 // A version whose files were changed isn't booted, and is fetched again; on a disk that damages all, not all the time.

@@ -295,6 +295,27 @@ func TestFullDisk(t *testing.T) {
 	w.has(first, second)
 }
 
+// What nobody wants any more goes also while there is no room for the next version: else there would never be any.
+func TestFullDiskMakesRoom(t *testing.T) {
+	w := newWorld(t)
+	first := w.push("1")
+	free := uint64(1 << 40)
+	w.cfg.Space = func() (uint64, uint64, error) { return free, 10 << 30, nil }
+	m := w.open()
+	must(t, w.round(m))
+	w.boots(m, "1")
+	second := w.push("2")
+	must(t, w.round(m))
+	w.push("3")
+	free = 512 << 20
+	w.wantError(w.round(m), node.NoSpace, "are kept for the node")
+	w.has(first, second) // the first may be about to be booted
+	w.clock.Advance(2 * time.Hour)
+	w.wantError(w.round(m), node.NoSpace, "are kept for the node")
+	w.has(second)
+	w.boots(m, "2")
+}
+
 // What others need of the disk isn't taken, neither before a fetch nor while it goes on.
 func TestRoomForOthers(t *testing.T) {
 	w := newWorld(t)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/registry"
@@ -48,7 +50,7 @@ type state struct {
 	// fetching is set while a version is fetched, of which done bytes of total are here.
 	fetching    bool
 	done, total int64
-	// failure is the error of the last round, next the time of the next one.
+	// failure is the error of the last round, of a folder that of the last reading; next is the time of the next round.
 	failure string
 	next    time.Time
 }
@@ -115,6 +117,12 @@ func (m *Images) Current() (node.VMImage, error) {
 			folder = vmimage.Open("")
 		}
 		i, err := folder.Read(m.ctx)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.state.failure = ""
+		if err != nil {
+			m.state.failure = err.Error()
+		}
 		return contractOf(i, ""), err
 	}
 	v, err := m.lease()
@@ -125,7 +133,8 @@ func (m *Images) Current() (node.VMImage, error) {
 	if err == nil {
 		return contractOf(i, v.digest), nil
 	}
-	if _, gone := os.Lstat(filepath.Join(m.shelf.folder(v.digest), vmimage.Manifest)); node.KindOf(err) == node.Invalid || gone != nil {
+	// A disk that has lost a block answers with EIO, and btrfs with checksums never with other bytes.
+	if _, gone := os.Lstat(filepath.Join(m.shelf.folder(v.digest), vmimage.Manifest)); node.KindOf(err) == node.Invalid || errors.Is(err, unix.EIO) || gone != nil {
 		m.damaged(v, err)
 	}
 	return node.VMImage{}, node.WithKind(node.Transient, err)
@@ -192,8 +201,13 @@ func (m *Images) Status() (node.VMImageStatus, error) {
 		return out, nil
 	case m.folder != nil:
 		said, err := m.folder.Describe()
-		if err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		switch {
+		case err != nil:
 			out.State, out.Error = node.VMImageFailed, err.Error()
+		case m.state.failure != "": // the last machine found it so
+			out.State, out.Error = node.VMImageFailed, m.state.failure
 		}
 		out.Version = said.Version
 		return out, nil

@@ -84,7 +84,11 @@ func (m *Images) settle(err error, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &m.state
-	s.fetching, s.done, s.total, s.failure, s.next = false, 0, 0, "", m.cfg.Clock.Now().Add(pause)
+	s.fetching, s.done, s.total, s.next = false, 0, 0, m.cfg.Clock.Now().Add(pause)
+	if m.folder != nil && err == nil {
+		return // its failure is of the last reading
+	}
+	s.failure = ""
 	if err != nil {
 		s.failure = err.Error()
 	}
@@ -103,9 +107,14 @@ func (m *Images) round(ctx context.Context) error {
 		if err == nil || node.KindOf(err) == node.NoSpace { // the disk is others', too
 			err = firstOf(err, m.shelf.dropFetched(""))
 		}
+		if node.KindOf(err) == node.NoSpace { // what nobody wants any more may make room for the next try
+			err = firstOf(err, m.sweep())
+		}
 		if err != nil {
 			return err
 		}
+	} else if err := m.shelf.dropRemains(); err != nil {
+		return err
 	}
 	return m.sweep()
 }

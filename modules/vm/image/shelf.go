@@ -62,6 +62,13 @@ func (s *shelf) prepare() error {
 	})
 }
 
+// dropRemains removes all but whole versions, when nothing is fetched any more.
+func (s *shelf) dropRemains() error {
+	return s.removeThose(func(name string) bool {
+		return strings.HasPrefix(name, oldPrefix) || strings.HasPrefix(name, tempPrefix) || strings.HasPrefix(name, fetchPrefix)
+	})
+}
+
 // removeThose removes what has such a name. Without the folder there is nothing.
 func (s *shelf) removeThose(which func(name string) bool) error {
 	entries, err := os.ReadDir(s.path)
