@@ -145,7 +145,7 @@ func TestWaitOverSockets(t *testing.T) {
 		begun := time.Now()
 		_, err := c.Do("WAIT", "SET", "150")
 		took := time.Since(begun)
-		if err == nil || err.Error() != "Timeout" || took < 150*time.Millisecond || took > 800*time.Millisecond {
+		if err == nil || err.Error() != "Timeout" || took < 150*time.Millisecond || took > time.Minute {
 			t.Errorf("busy %v: WAIT SET 150 took %v: %v", busy, took, err)
 		}
 		close(stop)

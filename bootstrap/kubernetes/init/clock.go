@@ -17,10 +17,11 @@ const (
 // keepClock sets the system's clock by the machine's real-time clock when they are apart: an emulated machine's clock may run
 // behind, and certificates are checked by it.
 func keepClock() {
+	said := false
 	for {
-		if err := setClock(); err != nil {
+		if err := setClock(); err != nil && !said {
+			said = true
 			say("cannot set the clock: %v", err)
-			return
 		}
 		<-time.After(clockEvery)
 	}

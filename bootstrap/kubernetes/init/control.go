@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,7 +21,7 @@ import (
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/pki"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
 	"github.com/croft-edge/croft/internal/guest"
-	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/backoff"
 )
 
 const (
@@ -29,10 +32,20 @@ const (
 	renewEvery = 6 * time.Hour
 	// retryPause is between attempts at something that will come.
 	retryPause = time.Second
+	// kubeServer is the control plane's program, and serverStop how long it has to end, etcd last.
+	kubeServer = "kube-server"
+	serverStop = 12 * time.Second
 )
+
+// earliest is a time that has passed: a machine whose clock is behind would make authorities that end too early.
+var earliest = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 // control runs the control plane, and then the machine as a worker of it.
 func (m *machine) control(ctx context.Context) error {
+	for time.Now().Before(earliest) {
+		m.status.set("the clock is at %s: waiting for the right time", time.Now().UTC().Format(time.DateTime))
+		<-time.After(retryPause)
+	}
 	m.status.set("starting the control plane")
 	plane, err := m.openPlane()
 	if err != nil {
@@ -48,15 +61,12 @@ func (m *machine) control(ctx context.Context) error {
 	if err := writeJSON(config, plane.files.Config()); err != nil {
 		return err
 	}
-	server, err := m.runner.Start(service.Spec{Name: "kube-server", Command: []string{"/usr/bin/kube-server", config}})
+	server, err := m.runner.Start(service.Spec{Name: kubeServer, Command: []string{"/usr/bin/kube-server", config}, StopTime: serverStop})
 	if err != nil {
 		return err
 	}
 	go plane.renew(server)
-	admin, err := kubeapi.New(kubeapi.Config{Server: plane.local, CA: plane.cluster.Certificate(), Certificate: func() (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(plane.files.Store.Path(components.Admin), plane.files.Store.Path(components.Admin))
-		return &c, err
-	}})
+	admin, err := kubeapi.New(kubeapi.Config{Server: plane.local, CA: plane.cluster.Certificate(), Certificate: pairOf(plane.files.Store.Path(components.Admin))})
 	if err != nil {
 		return err
 	}
@@ -64,18 +74,42 @@ func (m *machine) control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.until(ctx, "the control plane doesn't answer yet", func() error { return unready(admin.Get(ctx, "/readyz", nil)) })
-	say("the API server is ready, %.1f s after the kernel's start", guest.UptimeSeconds())
 	objects, err := components.Joining(token, plane.public, plane.cluster.Certificate())
 	if err != nil {
 		return err
 	}
+	m.until(ctx, "the control plane doesn't answer yet", func() error { return unready(admin.Get(ctx, "/readyz", nil)) })
+	say("the API server is ready, %.1f s after the kernel's start", guest.UptimeSeconds())
+	// Nothing of the machine waits for these: a webhook of the user's may have to run here before an object is accepted.
 	for _, o := range append(objects, components.DNS(m.image["COREDNS_IMAGE"])...) {
-		m.until(ctx, "setting up the cluster", func() error { return admin.Apply(ctx, o.Path, o.Body) })
+		go apply(ctx, admin, o)
 	}
-	go approve(ctx, admin)
-	go m.markControl(ctx, admin)
-	return m.join(ctx, joined{Server: plane.public, CA: plane.cluster.Certificate()}, token)
+	go plane.approve(ctx, admin)
+	own := plane.files.Store.Path(components.Kubelet)
+	return m.join(ctx, joined{Server: plane.public, CA: plane.cluster.Certificate()}, identity{certificate: own, marks: admin})
+}
+
+// pairOf reads a certificate and its key, which are in one file, for each connection: it may be another one then.
+func pairOf(path string) func() (*tls.Certificate, error) {
+	return func() (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(path, path)
+		return &c, err
+	}
+}
+
+// apply makes an object, and tries again while it can't.
+func apply(ctx context.Context, admin *kubeapi.Client, o components.Object) {
+	pause := backoff.Backoff{Base: retryPause, Max: time.Minute}
+	for failures := 1; ; failures++ {
+		err := admin.Apply(ctx, o.Path, o.Body)
+		if err == nil {
+			return
+		}
+		if failures == 10 {
+			say("cannot make %s: %v; it is tried again", o.Path, err)
+		}
+		<-time.After(pause.Delay(failures))
+	}
 }
 
 // unready shortens the API server's answer to those parts of it that aren't ready.
@@ -104,10 +138,12 @@ type plane struct {
 	certs   map[string]map[string]pki.Names
 	// local and public are URLs of the API server, for this machine's programs and for others.
 	local, public string
+	// known is what requests for certificates are checked against, but for the other machines.
+	known approval.Cluster
 }
 
 func (m *machine) openPlane() (*plane, error) {
-	for _, folder := range []string{pkiAt, configAt + "/kubeconfigs", "/etc/kubernetes"} {
+	for _, folder := range []string{pkiAt, configAt + "/kubeconfigs", "/etc/kubernetes", filepath.Dir(components.KubeletKubeconfig)} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
 		}
@@ -127,6 +163,11 @@ func (m *machine) openPlane() (*plane, error) {
 	p.files = components.Control{
 		Address: m.data.Croft.Address, Store: store, CA: p.cluster.CertificatePath, FrontProxyCA: p.front.CertificatePath,
 		Kubeconfigs: configAt + "/kubeconfigs", Authentication: configAt + "/authentication.json", Etcd: "/var/lib/etcd", Socket: "/run/kube-server",
+	}
+	p.known = approval.Cluster{
+		Control: approval.Machine{Name: m.name, Addresses: []string{m.data.Croft.Address}, Ready: true}, Joining: components.Bootstrappers,
+		Reserved: []netip.Prefix{netip.MustParsePrefix(cluster.Pods), netip.MustParsePrefix(cluster.Services)},
+		Names:    p.certs[components.ClusterCA][components.APIServer].DNS,
 	}
 	return p, nil
 }
@@ -155,9 +196,10 @@ func (p *plane) ensure() (bool, error) {
 		components.Admin:             adminAt,
 		components.ControllerManager: p.files.Kubeconfigs + "/" + components.ControllerManager + ".conf",
 		components.Scheduler:         p.files.Kubeconfigs + "/" + components.Scheduler + ".conf",
+		components.Kubelet:           components.KubeletKubeconfig,
 	} {
 		server := p.local
-		if name == components.Admin {
+		if name == components.Admin || name == components.Kubelet {
 			server = p.public
 		}
 		certificate, key, err := store.Read(name)
@@ -168,7 +210,7 @@ func (p *plane) ensure() (bool, error) {
 		if err != nil {
 			return changed, err
 		}
-		if err := atomicfile.WriteFile(path, text, 0o600); err != nil {
+		if err := replaceFile(path, text, 0o600); err != nil {
 			return changed, err
 		}
 	}
@@ -208,63 +250,76 @@ func (m *machine) until(ctx context.Context, doing string, try func() error) {
 	}
 }
 
-// markControl labels the machine as a control plane, which a kubelet may not do itself, once it is a node of the cluster.
-func (m *machine) markControl(ctx context.Context, admin *kubeapi.Client) {
-	change := map[string]any{"metadata": map[string]any{"labels": map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
-	for admin.Merge(ctx, "/api/v1/nodes/"+m.name, change) != nil {
-		<-time.After(2 * retryPause)
-	}
-}
-
-// approve approves the certificates that kubelets' servers ask for.
-func approve(ctx context.Context, admin *kubeapi.Client) {
+// approve decides about certificates of machines. Each request is decided once; one that can't be decided now is looked at again.
+func (p *plane) approve(ctx context.Context, admin *kubeapi.Client) {
 	const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	refused := map[string]bool{}
 	for {
 		err := admin.Watch(ctx, requests, func(all map[string]json.RawMessage) error {
 			for name, raw := range all {
 				var r approval.Request
-				if err := json.Unmarshal(raw, &r); err != nil || !r.Pending() || refused[name] {
+				if err := json.Unmarshal(raw, &r); err != nil || refused[name] {
 					continue
 				}
-				if err := decide(ctx, admin, r, raw); err != nil {
+				why, err := p.decide(ctx, admin, r, raw)
+				if err != nil {
+					return err
+				}
+				if why != nil {
 					refused[name] = true
-					say("certificate %s isn't approved: %v", r.Metadata.Name, err)
+					say("certificate %.80q isn't approved: %v", name, why)
+				}
+			}
+			for name := range refused {
+				if _, there := all[name]; !there {
+					delete(refused, name)
 				}
 			}
 			return nil
 		})
-		if len(refused) > 1000 {
-			clear(refused)
-		}
 		if err != nil {
 			<-time.After(2 * retryPause)
 		}
 	}
 }
 
-func decide(ctx context.Context, admin *kubeapi.Client, r approval.Request, raw json.RawMessage) error {
-	var node nodeObject
-	if name := r.Machine(); name != "" {
-		if err := admin.Get(ctx, "/api/v1/nodes/"+name, &node); err != nil {
-			return err
+// decide approves a request, or says why it isn't. An error is of the API server.
+func (p *plane) decide(ctx context.Context, admin *kubeapi.Client, r approval.Request, raw json.RawMessage) (why, err error) {
+	known := p.known
+	if !known.Pending(r) {
+		return nil, nil
+	}
+	var nodes struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := admin.Get(ctx, "/api/v1/nodes", &nodes); err != nil {
+		return nil, err
+	}
+	for _, raw := range nodes.Items {
+		var n nodeObject
+		if json.Unmarshal(raw, &n) != nil {
+			continue
 		}
+		m := approval.Machine{Name: n.Metadata.Name, Ready: n.ready()}
+		for _, a := range n.Status.Addresses {
+			m.Addresses = append(m.Addresses, a.Address)
+		}
+		known.Machines = append(known.Machines, m)
 	}
-	var addresses []string
-	for _, a := range node.Status.Addresses {
-		addresses = append(addresses, a.Address)
-	}
-	if err := approval.Check(r, addresses); err != nil {
-		return err
+	if why := known.Check(r); why != nil {
+		return why, nil
 	}
 	var object map[string]any
 	if err := json.Unmarshal(raw, &object); err != nil {
-		return err
+		return nil, err
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
 	object["status"] = map[string]any{"conditions": []map[string]any{{
 		"type": "Approved", "status": "True", "reason": "CroftApproved", "message": "the names and addresses are the machine's", "lastUpdateTime": now,
 	}}}
-	path := fmt.Sprintf("/apis/certificates.k8s.io/v1/certificatesigningrequests/%s/approval", r.Metadata.Name)
-	return admin.Replace(ctx, path, object)
+	err = admin.Replace(ctx, "/apis/certificates.k8s.io/v1/certificatesigningrequests/"+url.PathEscape(r.Metadata.Name)+"/approval", object)
+	if kubeapi.IsCode(err, http.StatusConflict) || kubeapi.IsCode(err, http.StatusNotFound) {
+		err = nil // it has changed: the change is seen
+	}
+	return nil, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
 	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/nocloud"
 )
 
@@ -172,8 +173,8 @@ func configureNetwork(c nocloud.Config) (string, error) {
 	}
 	hosts := fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n", firstAddress(c), c.Hostname)
 	for name, content := range map[string]string{"/etc/hosts": hosts, "/etc/hostname": c.Hostname + "\n"} {
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			return "", err
+		if err := replaceFile(name, []byte(content), 0o644); err != nil {
+			say("%v", err) // on a full disk the machine is of use without
 		}
 	}
 	if err := guest.LinkUp("lo"); err != nil {
@@ -210,13 +211,21 @@ func firstAddress(c nocloud.Config) string {
 // setKernel sets what Kubernetes expects of the kernel.
 func setKernel() {
 	for name, value := range map[string]string{
-		"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0", "vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+		"net/ipv4/ip_forward": "1", "net/ipv4/conf/default/rp_filter": "1", "vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 		"fs/inotify/max_user_instances": "8192", "fs/inotify/max_user_watches": "524288",
 	} {
 		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil {
 			say("cannot set %s: %v", strings.ReplaceAll(name, "/", "."), err)
 		}
 	}
+}
+
+// replaceFile writes a file, unless it has that content: nothing is written at each boot to a disk that may be full.
+func replaceFile(path string, content []byte, mode os.FileMode) error {
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, content) {
+		return nil
+	}
+	return atomicfile.WriteFile(path, content, mode)
 }
 
 // command runs a program to its end; its error has what the program printed.

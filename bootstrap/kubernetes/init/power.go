@@ -18,7 +18,7 @@ import (
 
 // podTime is how long pods have between SIGTERM and SIGKILL when the machine is switched off: the node ends the machine 30
 // seconds after it has pressed its power button.
-const podTime = 8 * time.Second
+const podTime = 6 * time.Second
 
 // watchPower switches the machine off when its power button is pressed.
 func watchPower(runner *service.Runner) {
@@ -57,22 +57,26 @@ func switchOff(runner *service.Runner) {
 
 // endPods asks the processes of pods to end, and makes those end that haven't after podTime.
 func endPods() {
+	asked := map[int]bool{} // many programs take a second SIGTERM for an order to end at once
 	for end := time.Now().Add(podTime); ; {
 		left := podProcesses()
 		if len(left) == 0 {
 			return
 		}
-		how := syscall.SIGTERM
-		if time.Now().After(end) {
-			how = syscall.SIGKILL
-		}
+		late := time.Now().After(end)
 		for _, pid := range left {
-			syscall.Kill(pid, how) //nolint:errcheck // it may have ended
+			switch {
+			case late:
+				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+			case !asked[pid]:
+				asked[pid] = true
+				syscall.Kill(pid, syscall.SIGTERM) //nolint:errcheck // it may have ended
+			}
 		}
-		if how == syscall.SIGKILL {
+		if late {
 			return
 		}
-		<-time.After(500 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +22,6 @@ import (
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/components"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
 	"github.com/croft-edge/croft/internal/guest"
-	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/backoff"
 )
 
@@ -33,6 +34,8 @@ type machine struct {
 	data         cluster.BootData
 	// image are the values of the image's image.env.
 	image map[string]string
+	// imported is set when the image's container images are there.
+	imported atomic.Bool
 }
 
 // run boots the machine. One that can't be booted stays as it is, so that its owner can look at it by the console.
@@ -127,7 +130,7 @@ func (m *machine) startContainerd() error {
 	if _, err := m.runner.Start(service.Spec{Name: "containerd", Command: []string{"/usr/bin/containerd", "--config", config}}); err != nil {
 		return err
 	}
-	go importImages()
+	go m.importImages()
 	return nil
 }
 
@@ -135,7 +138,7 @@ func (m *machine) startContainerd() error {
 const importedAt = stateAt + "/imported.json"
 
 // importImages imports the image's container images, unless the same ones were imported at an earlier boot.
-func importImages() {
+func (m *machine) importImages() {
 	names, err := filepath.Glob("/usr/share/croft/images/*.tar")
 	if err != nil {
 		say("cannot find the image's container images: %v", err)
@@ -152,11 +155,15 @@ func importImages() {
 	}
 	var have map[string]string
 	if raw, err := os.ReadFile(importedAt); err == nil && json.Unmarshal(raw, &have) == nil && maps.Equal(have, sums) {
+		m.imported.Store(true)
 		return
 	}
+	var importing sync.WaitGroup
 	for _, name := range names {
-		importImage(name)
+		importing.Go(func() { importImage(name) })
 	}
+	importing.Wait()
+	m.imported.Store(true)
 	unix.Sync()
 	if err := writeJSON(importedAt, sums); err != nil {
 		say("the container images are imported again at the next boot: %v", err)
@@ -168,7 +175,7 @@ func importImages() {
 func importImage(name string) {
 	pause := backoff.Backoff{Base: time.Second, Max: time.Minute}
 	for failures := 1; ; failures++ {
-		err := command("/usr/bin/ctr", "-n", "k8s.io", "images", "import", "--local", "--label", "io.cri-containerd.pinned=pinned", name)
+		err := command("/usr/bin/ctr", "-n", "k8s.io", "images", "import", "--local", "--sync-fs", "--label", "io.cri-containerd.pinned=pinned", name)
 		if err == nil {
 			return
 		}
@@ -206,5 +213,5 @@ func writeJSON(path string, document any) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteFile(path, append(raw, '\n'), 0o600)
+	return replaceFile(path, append(raw, '\n'), 0o600)
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
@@ -46,11 +47,17 @@ func startSSH(runner *service.Runner, hostname string, data cluster.BootData) (h
 	for i, name := range data.SSHImport {
 		accounts[i] = strings.TrimPrefix(name, "gh:")
 	}
-	if err := writeKeys(store, data.SSHKeys, accounts); err != nil {
-		return "", err
+	var writing sync.Mutex
+	write := func() error {
+		writing.Lock()
+		defer writing.Unlock()
+		return writeKeys(store, data.SSHKeys, accounts)
+	}
+	if err := write(); err != nil {
+		say("the ssh keys are those of the last boot: %v", err)
 	}
 	for _, account := range accounts {
-		go keepAccount(store, account, func() error { return writeKeys(store, data.SSHKeys, accounts) })
+		go keepAccount(store, account, write)
 	}
 	_, err = runner.Start(service.Spec{Name: "dropbear", Command: []string{"/usr/sbin/dropbear", "-F", "-E", "-s", "-r", key, "-p", "22"}})
 	return hostKey, err
@@ -106,7 +113,7 @@ func writeKeys(store *sshkeys.Store, given, accounts []string) error {
 	for _, key := range keys {
 		fmt.Fprintln(&out, key+ours)
 	}
-	return atomicfile.WriteFile(path, []byte(out.String()), 0o600)
+	return replaceFile(path, []byte(out.String()), 0o600)
 }
 
 // keepAccount fetches an account's keys when it can, and again some times a day.

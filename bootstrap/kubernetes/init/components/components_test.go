@@ -53,7 +53,7 @@ func TestControlPlaneFiles(t *testing.T) {
 		}
 	}
 	made := map[string]bool{"ca.crt": true, "front-proxy-ca.crt": true, "ca.pem": true, components.ServiceAccounts + ".pem": true}
-	inKubeconfigs := []string{components.Admin, components.ControllerManager, components.Scheduler}
+	inKubeconfigs := []string{components.Admin, components.ControllerManager, components.Scheduler, components.Kubelet}
 	for authority, names := range components.Certificates("7-1", nil) {
 		if authority != components.ClusterCA && authority != components.FrontProxyCA {
 			t.Errorf("authority %s is none of the control plane's", authority)
@@ -102,14 +102,14 @@ func TestRanges(t *testing.T) {
 		t.Error("the controller manager has another range of pods")
 	}
 	n := components.Node{Name: "7-1", Address: "10.1.2.10", CA: "/ca.crt"}
-	if got := document(t, n.Proxy())["clusterCIDR"]; got != cluster.Pods {
+	if got := document(t, n.Proxy("/p"))["clusterCIDR"]; got != cluster.Pods {
 		t.Errorf("kube-proxy's range of pods is %v", got)
 	}
 	if got := document(t, n.Kubelet())["clusterDNS"].([]any); len(got) != 1 || got[0] != cluster.DNSService {
 		t.Errorf("the kubelet's name server is %v", got)
 	}
-	if text := components.Masquerade(); strings.Count(text, cluster.Pods) != 2 {
-		t.Errorf("masquerading is by other ranges:\n%s", text)
+	if text := components.Rules("eth0", []string{"10.1.2.11"}); strings.Count(text, cluster.Pods) != 3 || !strings.Contains(text, "elements = { 10.1.2.11 }") {
+		t.Errorf("the machine's rules are for other ranges or machines:\n%s", text)
 	}
 	if text, err := json.Marshal(components.DNS("localhost/coredns:1")); err != nil || !strings.Contains(string(text), `"clusterIP":"`+cluster.DNSService+`"`) {
 		t.Errorf("CoreDNS has another address: %v", err)

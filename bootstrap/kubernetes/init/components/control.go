@@ -18,6 +18,7 @@ const (
 	Admin             = "admin"
 	ControllerManager = "controller-manager"
 	Scheduler         = "scheduler"
+	Kubelet           = "kubelet"
 	ServiceAccounts   = "service-accounts"
 )
 
@@ -35,6 +36,8 @@ func Certificates(hostname string, addresses []netip.Addr) map[string]map[string
 			Admin:             {CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}},
 			ControllerManager: {CommonName: "system:kube-controller-manager"},
 			Scheduler:         {CommonName: "system:kube-scheduler"},
+			// The control plane's own machine doesn't join by the secret, which its workers have too.
+			Kubelet: {CommonName: "system:node:" + hostname, Organizations: []string{"system:nodes"}},
 		},
 		FrontProxyCA: {FrontProxy: {CommonName: "front-proxy-client"}},
 	}

@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/overlay"
@@ -26,6 +27,8 @@ address = %q
 
 [plugins.'io.containerd.cri.v1.images']
 snapshotter = "overlayfs"
+# A power cut leaves no image that seems to be there and has empty files.
+image_pull_with_sync_fs = true
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = %q
@@ -102,25 +105,32 @@ func (n Node) Kubelet() any {
 	}
 }
 
-// KubeletFlags are the flags beside the configuration, which is in a file at config.
+// KubeletFlags are the flags beside the configuration, which is in a file at config. bootstrap is the path of the kubeconfig with
+// which the machine asks for its first certificate; empty for one that has it.
 func (n Node) KubeletFlags(config, bootstrap string) []string {
-	return []string{
-		"--config=" + config, "--kubeconfig=" + KubeletKubeconfig, "--bootstrap-kubeconfig=" + bootstrap, "--cert-dir=" + KubeletPKI,
-		"--hostname-override=" + n.Name, "--node-ip=" + n.Address,
+	out := []string{
+		"--config=" + config, "--kubeconfig=" + KubeletKubeconfig, "--cert-dir=" + KubeletPKI, "--hostname-override=" + n.Name, "--node-ip=" + n.Address,
 	}
+	if bootstrap != "" {
+		out = append(out, "--bootstrap-kubeconfig="+bootstrap)
+	}
+	return out
 }
 
-// Proxy is kube-proxy's configuration. It speaks to the API server as the machine's kubelet.
-func (n Node) Proxy() any {
+// ProxyHealth is where kube-proxy tells whether the rules of services are those that they should be.
+const ProxyHealth = "127.0.0.1:10256"
+
+// Proxy is kube-proxy's configuration; its kubeconfig is that of the machine's identity.
+func (n Node) Proxy(kubeconfig string) any {
 	return object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 		"mode":               "nftables",
-		"clientConnection":   object{"kubeconfig": KubeletKubeconfig},
+		"clientConnection":   object{"kubeconfig": kubeconfig},
 		"clusterCIDR":        cluster.Pods,
 		"hostnameOverride":   n.Name,
 		"conntrack":          object{"maxPerCore": 0},
 		"metricsBindAddress": "127.0.0.1:10249",
-		"healthzBindAddress": "127.0.0.1:10256",
+		"healthzBindAddress": ProxyHealth,
 	}
 }
 
@@ -141,16 +151,34 @@ func PodNetwork(pods string) any {
 	}
 }
 
-// Masquerade are rules for nft: what pods send out of the cluster comes from the machine's address, the only one that
-// croft's network lets out of it.
-func Masquerade() string {
+// Rules are the machine's own rules for nft. What pods send out of the cluster comes from the machine's address, the only one that
+// croft's network lets out of it. Packets of the overlay are taken of the cluster's machines only, by the interface that leads to
+// them, and pods can't make any.
+func Rules(device string, peers []string) string {
+	members := ""
+	if len(peers) > 0 {
+		members = "elements = { " + strings.Join(peers, ", ") + " }"
+	}
 	return fmt.Sprintf(`table ip croft
 delete table ip croft
 table ip croft {
+	set peers {
+		type ipv4_addr
+		%[4]s
+	}
+	chain input {
+		type filter hook input priority -150; policy accept;
+		udp dport %[5]d iifname != %[3]q drop
+		udp dport %[5]d ip saddr != @peers drop
+	}
+	chain forward {
+		type filter hook forward priority -150; policy accept;
+		ip saddr %[1]s udp dport %[5]d drop
+	}
 	chain postrouting {
 		type nat hook postrouting priority 110; policy accept;
 		ip saddr %[1]s ip daddr != %[1]s oifname != %[2]q masquerade
 	}
 }
-`, cluster.Pods, overlay.Interface)
+`, cluster.Pods, overlay.Interface, device, members, overlay.Port)
 }

@@ -13,8 +13,8 @@ type Object struct {
 	Body any
 }
 
-// bootstrappers is the group of machines that join.
-const bootstrappers = "system:bootstrappers:croft"
+// Bootstrappers is the group of machines that join. What they may have a certificate for, init decides: see approval.
+const Bootstrappers = "system:bootstrappers:croft"
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -34,7 +34,7 @@ func Joining(t cluster.Token, server string, ca []byte) ([]Object, error) {
 			"type": "bootstrap.kubernetes.io/token",
 			"stringData": object{
 				"token-id": t.ID, "token-secret": t.Secret, "usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
-				"auth-extra-groups": bootstrappers,
+				"auth-extra-groups": Bootstrappers,
 			},
 		}},
 		{InfoPath, object{
@@ -52,8 +52,7 @@ func Joining(t cluster.Token, server string, ca []byte) ([]Object, error) {
 		}},
 	}
 	for _, b := range []struct{ name, role, group string }{
-		{"croft:node-bootstrapper", "system:node-bootstrapper", bootstrappers},
-		{"croft:node-client", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", bootstrappers},
+		{"croft:node-bootstrapper", "system:node-bootstrapper", Bootstrappers},
 		{"croft:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "system:nodes"},
 		// A machine's kube-proxy and its init, which makes routes to others, are the machine.
 		{"croft:node-proxier", "system:node-proxier", "system:nodes"},
@@ -86,6 +85,9 @@ const corefile = `.:5353 {
     loadbalance
 }
 `
+
+// ControlLabel is the label of the node that is the control plane.
+const ControlLabel = "node-role.kubernetes.io/control-plane"
 
 // dnsLabels are how pods of CoreDNS are found.
 var dnsLabels = object{"k8s-app": "kube-dns"}
@@ -136,7 +138,8 @@ func dnsPod(image string) object {
 		"serviceAccountName": "coredns",
 		"priorityClassName":  "system-cluster-critical",
 		"dnsPolicy":          "Default",
-		"tolerations":        []object{{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}, {"key": "CriticalAddonsOnly", "operator": "Exists"}},
+		"nodeSelector":       object{ControlLabel: ""}, // other machines come and go, and may have another image
+		"tolerations":        []object{{"key": ControlLabel, "effect": "NoSchedule"}, {"key": "CriticalAddonsOnly", "operator": "Exists"}},
 		"containers": []object{{
 			"name": "coredns", "image": image, "imagePullPolicy": "Never",
 			"args":         []string{"-conf", "/etc/coredns/Corefile"},

@@ -28,6 +28,8 @@ const (
 	Timeout = 30 * time.Second
 	// watchFor is how long a watch lasts before the objects are listed again.
 	watchFor = 5 * time.Minute
+	// pingAfter is how long a connection may be silent before it is tried, and how long the answer to that may take.
+	pingAfter = 15 * time.Second
 )
 
 // Config is how a client reaches the API server.
@@ -66,6 +68,7 @@ func New(c Config) (*Client, error) {
 	}
 	return &Client{server: c.Server, token: c.Token, http: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: options, ForceAttemptHTTP2: true, TLSHandshakeTimeout: Timeout, IdleConnTimeout: time.Minute,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 		DialContext: (&net.Dialer{Timeout: Timeout, KeepAlive: 15 * time.Second}).DialContext,
 	}}}, nil
 }

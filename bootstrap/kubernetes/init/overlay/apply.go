@@ -24,7 +24,7 @@ func Setup(self Machine, over string) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name, attributes.MTU, attributes.HardwareAddr = Interface, MTU, self.MAC()
 	link := &netlink.Vxlan{
-		LinkAttrs: attributes, VxlanId: identifier, VtepDevIndex: below.Attrs().Index, SrcAddr: self.Address.AsSlice(), Port: port,
+		LinkAttrs: attributes, VxlanId: identifier, VtepDevIndex: below.Attrs().Index, SrcAddr: self.Address.AsSlice(), Port: Port,
 	}
 	if err := netlink.LinkAdd(link); err != nil {
 		return fmt.Errorf("cannot make the overlay: %w", err)

@@ -10,17 +10,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
-	"strings"
 )
 
 // Interface names the machine's end of the overlay.
 const Interface = "croft.vxlan"
 
 const (
-	// identifier is the VXLAN's network identifier, and port its UDP port, IANA's.
+	// identifier is the VXLAN's network identifier, and Port its UDP port, IANA's.
 	identifier = 1
-	port       = 4789
+	Port       = 4789
 	// MTU is that of pods, in bytes: WireGuard's between nodes, 1420, without VXLAN's headers, so that no packet is split.
 	MTU = 1370
 	// podBits is the length of a machine's prefix.
@@ -56,14 +54,12 @@ func (m Machine) MAC() net.HardwareAddr {
 	return net.HardwareAddr{0x0a, 0x58, a[0], a[1], a[2], a[3]}
 }
 
-// Peers are the machines that self reaches through the overlay, in the order of their names. Of machines that claim a range
-// or an address that another one has already, the first by name is taken: no machine takes over another's pods by chance.
+// Peers are the machines that self reaches through the overlay. Of machines that claim a range or an address that another one
+// has already, the first in the list is taken: so the list begins with those that have had theirs for long.
 func Peers(self Machine, all []Machine, within netip.Prefix) []Machine {
-	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
 	ranges, addresses := map[netip.Prefix]bool{self.Pods: true}, map[netip.Addr]bool{self.Address: true}
 	var out []Machine
-	for _, m := range sorted {
+	for _, m := range all {
 		if m.Name == self.Name || ranges[m.Pods] || addresses[m.Address] || !within.Contains(m.Pods.Addr()) {
 			continue
 		}

@@ -5,6 +5,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -24,6 +25,8 @@ type Spec struct {
 	Command []string
 	// Env is added to a minimal environment.
 	Env []string
+	// StopTime is how long it has between SIGTERM and SIGKILL; 0 is DefaultStop.
+	StopTime time.Duration
 	// Terminal gives it the console as its controlling terminal; it prints there then, not to a log.
 	Terminal string
 }
@@ -33,8 +36,8 @@ const (
 	longPause  = 30 * time.Second
 	// settled is how long a program must have run for its pauses to begin anew.
 	settled = 2 * time.Minute
-	// StopTime is how long a program has between SIGTERM and SIGKILL.
-	StopTime = 8 * time.Second
+	// DefaultStop is how long a program has between SIGTERM and SIGKILL.
+	DefaultStop = 8 * time.Second
 	// lastLines is how many lines of its log are shown when it ends.
 	lastLines = 3
 )
@@ -166,11 +169,11 @@ func (s *Service) keep(ctx context.Context) {
 	}
 }
 
-// once runs the program to its end. When ctx is over it is asked to end, and made to after StopTime.
+// once runs the program to its end. When ctx is over it is asked to end, and made to after its stop time.
 func (s *Service) once(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, s.spec.Command[0], s.spec.Command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = StopTime
+	cmd.WaitDelay = cmp.Or(s.spec.StopTime, DefaultStop)
 	cmd.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}, s.spec.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdout, cmd.Stderr = s.log, s.log

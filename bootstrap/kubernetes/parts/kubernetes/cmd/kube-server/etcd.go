@@ -7,9 +7,13 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/parts/kubernetes/internal/config"
 )
@@ -61,14 +65,47 @@ func (e *etcd) run(ctx context.Context) error {
 	case err := <-server.Err():
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-server.Server.StopNotify():
-		return errors.New("stopped by itself")
-	case err := <-server.Err():
-		return err
+	looking := time.NewTicker(relieveEvery)
+	defer looking.Stop()
+	for {
+		select {
+		case <-looking.C:
+			if err := relieve(ctx, server.Server); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "kube-server: etcd is full, and can't be relieved: %v\n", err)
+			}
+		case <-ctx.Done():
+			return nil
+		case <-server.Server.StopNotify():
+			return errors.New("stopped by itself")
+		case err := <-server.Err():
+			return err
+		}
 	}
+}
+
+// relieveEvery is how often etcd's alarms are looked at.
+const relieveEvery = time.Minute
+
+// relieve lets etcd take writes again after it was full. Then it refuses the API server's own compaction too, which begins with a
+// write; its alarm outlives restarts, and a machine has nobody who could end it by hand. The history goes, all objects stay.
+func relieve(ctx context.Context, server *etcdserver.EtcdServer) error {
+	alarms := server.Alarms()
+	at := slices.IndexFunc(alarms, func(a *pb.AlarmMember) bool { return a.Alarm == pb.AlarmType_NOSPACE })
+	if at < 0 {
+		return nil
+	}
+	_, err := server.Compact(ctx, &pb.CompactionRequest{Revision: server.KV().Rev(), Physical: true})
+	if err != nil && !errors.Is(err, mvcc.ErrCompacted) {
+		return fmt.Errorf("cannot compact: %w", err)
+	}
+	if err := server.Defragment(); err != nil {
+		return fmt.Errorf("cannot defragment: %w", err)
+	}
+	if size := server.Backend().Size(); size > server.Cfg.QuotaBackendBytes/10*9 {
+		return fmt.Errorf("its objects alone have %d of %d bytes: delete some", size, server.Cfg.QuotaBackendBytes)
+	}
+	_, err = server.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: alarms[at].MemberID, Alarm: pb.AlarmType_NOSPACE})
+	return err
 }
 
 // prepareFolders makes the folders, which only root may enter, and refuses to go on beside a process that listens on
