@@ -125,7 +125,7 @@ func (m Machine) CommandLine(tscKHz uint64) []string {
 // machine is the board without devices that nobody needs.
 func (m Machine) machine() string {
 	if m.Board == MicroVM {
-		return "microvm,acpi=on,pcie=off,usb=off,graphics=off,x-option-roms=off,auto-kernel-cmdline=off"
+		return "microvm,acpi=on,pcie=off,usb=off,rtc=on,graphics=off,x-option-roms=off,auto-kernel-cmdline=off"
 	}
 	return "q35,usb=off,graphics=off,vmport=off,smbus=off,sata=off,i8042=off,mem-merge=off,dump-guest-core=off"
 }

@@ -92,7 +92,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	m.Accelerator, m.Board, m.Network.Tap, m.Initrd = qemu.KVM, qemu.MicroVM, 0, 0
 	got = strings.Join(m.CommandLine(2_000_000), "\n")
-	for _, part := range []string{"-cpu\nhost", "-accel\nkvm", "microvm,", "virtio-blk-device,drive=disk0", "-append\nconsole=ttyS0 panic=1"} {
+	for _, part := range []string{"-cpu\nhost", "-accel\nkvm", "microvm,", "rtc=on", "virtio-blk-device,drive=disk0", "-append\nconsole=ttyS0 panic=1"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the command line with KVM lacks %q:\n%s", part, got)
 		}
