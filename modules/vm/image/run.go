@@ -96,29 +96,24 @@ func (m *Images) settle(err error, pause time.Duration) {
 
 // round looks at the source once.
 func (m *Images) round(ctx context.Context) error {
-	if m.cfg.Source.fetched() {
-		if err := m.shelf.prepare(); err != nil {
-			return err
-		}
-		if err := m.repair(); err != nil {
-			return err
-		}
-		err := m.look(ctx)
-		if err == nil || node.KindOf(err) == node.NoSpace { // the disk is others', too
-			err = firstOf(err, m.shelf.dropFetched(""))
-		}
-		if node.KindOf(err) == node.NoSpace { // what nobody wants any more may make room for the next try
-			err = firstOf(err, m.sweep())
-		}
-		if err != nil {
-			return err
-		}
-	} else if err := m.shelf.dropRemains(); err != nil {
+	if !m.cfg.Source.fetched() {
+		return firstOf(m.shelf.dropRemains(), m.sweep())
+	}
+	if err := firstOf(m.shelf.prepare(), m.repair()); err != nil {
 		return err
 	}
-	return m.sweep()
+	err := m.look(ctx)
+	switch {
+	case err == nil:
+		return firstOf(m.shelf.dropFetched(""), m.sweep())
+	case node.KindOf(err) == node.NoSpace:
+		// The disk is others', too; and what nobody wants any more may make room for the next try.
+		return firstOf(err, m.shelf.dropFetched(""), m.sweep())
+	}
+	return err
 }
 
+// firstOf is the first of some errors.
 func firstOf(all ...error) error {
 	for _, err := range all {
 		if err != nil {

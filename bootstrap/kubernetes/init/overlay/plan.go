@@ -15,6 +15,7 @@ import (
 // Interface names the machine's end of the overlay.
 const Interface = "croft.vxlan"
 
+// The overlay's VXLAN.
 const (
 	// identifier is the VXLAN's network identifier, and Port its UDP port, IANA's.
 	identifier = 1
