@@ -21,6 +21,8 @@ type emulator struct {
 	// cgroup is the path of the probes' control group, device that of KVM.
 	cgroup string
 	device string
+	// within bounds a probe; 0 for qemu.ProbeTime.
+	within time.Duration
 	log    zerolog.Logger
 
 	// probing has a token while no probe runs. mu guards what is known, and is never held for long.
@@ -160,7 +162,7 @@ func (e *emulator) try(ctx context.Context, path string, file *os.File) (outcome
 		return outcome{accelerator: qemu.TCG, why: "this machine has no " + e.device, until: time.Now().Add(failureTime)}, nil
 	}
 	defer e.endGroup(ctx)
-	p := qemu.Prober{Program: path, Accelerator: qemu.KVM, UID: probeUID, Groups: groupsOf(qemu.KVM), Confine: e.confine}
+	p := qemu.Prober{Program: path, Accelerator: qemu.KVM, UID: probeUID, Groups: groupsOf(qemu.KVM), Confine: e.confine, Within: e.within}
 	err := p.Firmware(ctx)
 	if err == nil && file != nil {
 		err = p.Kernel(ctx, file)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -53,7 +54,7 @@ func TestAccelerator(t *testing.T) {
 			group := "/" + filepath.Base(dir)
 			t.Cleanup(func() { must(t, cgroup.End(t.Context(), group)) })
 			e := newEmulator(Config{Program: program, Cgroup: group, Log: zerolog.Nop()})
-			e.device = one.device
+			e.device, e.within = one.device, time.Minute // a busy machine may take long for a small script
 			kernel, err := os.Open(os.DevNull)
 			must(t, err)
 			defer kernel.Close()
