@@ -35,14 +35,19 @@ const (
 	showEvery = 5 * time.Second
 )
 
-// podNetwork is the machine's part of the pods' network, and its state in the cluster.
-type podNetwork struct {
-	machine *machine
+// membership is the machine as a node of its cluster.
+type membership struct {
 	kubelet *service.Service
 	to      joined
 	by      identity
 	// since is when the kubelet was started: what it reported before was of another boot.
 	since time.Time
+}
+
+// podNetwork is the machine's part of the pods' network, and its state in the cluster.
+type podNetwork struct {
+	machine *machine
+	member  membership
 
 	mu sync.Mutex
 	// own is the machine's node as it was last seen, nil when the cluster has none; missing is since when.
@@ -95,10 +100,10 @@ func (p *podNetwork) quiet() bool { return !p.silent.IsZero() && time.Since(p.si
 
 // joinAnew starts the machine again if the control plane is another one with the same secret: then it joins that.
 func (p *podNetwork) joinAnew(ctx context.Context) {
-	if p.by.certificate != "" {
+	if p.member.by.certificate != "" {
 		return // it is the control plane
 	}
-	if ca, err := fetchInfo(ctx, p.to.Server, p.by.token); err != nil || bytes.Equal(ca, p.to.CA) {
+	if ca, err := fetchInfo(ctx, p.member.to.Server, p.member.by.token); err != nil || bytes.Equal(ca, p.member.to.CA) {
 		return
 	}
 	say("the control plane is another one with the same secret: starting again, to join it")
@@ -146,11 +151,11 @@ func (p *podNetwork) apply(ctx context.Context, all map[string]json.RawMessage) 
 
 // mark labels the machine as the control plane, which a kubelet may not do itself.
 func (p *podNetwork) mark(ctx context.Context, own nodeObject) {
-	if _, has := own.Metadata.Labels[components.ControlLabel]; has || p.by.marks == nil {
+	if _, has := own.Metadata.Labels[components.ControlLabel]; has || p.member.by.marks == nil {
 		return
 	}
 	change := map[string]any{"metadata": map[string]any{"labels": map[string]string{components.ControlLabel: ""}}}
-	if err := p.by.marks.Merge(ctx, "/api/v1/nodes/"+p.machine.name, change); err != nil {
+	if err := p.member.by.marks.Merge(ctx, "/api/v1/nodes/"+p.machine.name, change); err != nil {
 		say("cannot label the machine as the control plane: %v", err)
 	}
 }
@@ -221,7 +226,7 @@ func (p *podNetwork) keepShowing() {
 		p.mu.Unlock()
 		if lost {
 			say("the cluster has lost the machine's node: its kubelet registers it again")
-			p.kubelet.Restart()
+			p.member.kubelet.Restart()
 		}
 	}
 }
@@ -238,7 +243,7 @@ func (p *podNetwork) show() {
 		p.machine.status.set("the cluster doesn't know the machine yet")
 	case p.failure != nil:
 		p.machine.status.set("the pods' network: %v", p.failure)
-	case own.condition() == nil || !own.condition().reportedSince(p.since):
+	case own.condition() == nil || !own.condition().reportedSince(p.member.since):
 		p.machine.status.set("the kubelet hasn't reported yet")
 	case !own.ready():
 		p.machine.status.set("the kubelet isn't ready: %s", own.condition().Message)

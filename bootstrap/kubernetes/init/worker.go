@@ -159,7 +159,7 @@ func (m *machine) join(ctx context.Context, to joined, by identity) error {
 	if err != nil {
 		return err
 	}
-	p := &podNetwork{machine: m, kubelet: kubelet, to: to, by: by, since: started}
+	p := &podNetwork{machine: m, member: membership{kubelet: kubelet, to: to, by: by, since: started}}
 	go p.keepShowing()
 	p.follow(ctx, client)
 	return nil
