@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/overlay"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
 	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
 const (
@@ -181,6 +184,13 @@ func (p *podNetwork) connect(own nodeObject, machines []overlay.Machine) error {
 	if self == p.self {
 		return nil
 	}
+	last := components.LastOf(self.Pods, countBoot())
+	if err := os.MkdirAll(filepath.Dir(components.LastAddress), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(components.LastAddress, []byte(last.String()), 0o600); err != nil {
+		return err
+	}
 	// The kubelet is ready when this file is there.
 	if err := writeJSON(filepath.Join(components.NetworkConfigs, "10-croft.conflist"), components.PodNetwork(self.Pods.String())); err != nil {
 		return err
@@ -192,6 +202,18 @@ func (p *podNetwork) connect(own nodeObject, machines []overlay.Machine) error {
 	_, err = p.machine.runner.Start(service.Spec{Name: "kube-proxy", Command: []string{"/usr/bin/kube-worker", "proxy", "--config=" + proxyConfigAt}})
 	p.proxied = err == nil
 	return err
+}
+
+// bootsAt has the number of the machine's boots.
+const bootsAt = stateAt + "/boots"
+
+// countBoot counts a boot. Where it can't be counted, for the disk is full, the number is one by chance.
+func countBoot() int {
+	boots := int(guest.ReadNumber(bootsAt)) + 1
+	if err := atomicfile.WriteFile(bootsAt, []byte(strconv.Itoa(boots)), 0o600); err != nil {
+		return int(time.Now().UnixNano() / 1000)
+	}
+	return boots
 }
 
 // setRules gives nft the machine's own rules, if they have changed.

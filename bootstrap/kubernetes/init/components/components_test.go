@@ -197,3 +197,27 @@ func TestObjects(t *testing.T) {
 		}
 	}
 }
+
+// TestAddressesOfBoots: host-local gives the addresses after the last one, in a circle; 110 pods, the kubelet's limit, of one boot
+// have no address of the boot before.
+func TestAddressesOfBoots(t *testing.T) {
+	pods := netip.MustParsePrefix("100.96.7.0/24")
+	for boot := range 4 {
+		given := func(boot int) map[netip.Addr]bool {
+			out := map[netip.Addr]bool{}
+			for a := components.LastOf(pods, boot).Next(); len(out) < 110; a = a.Next() {
+				if !pods.Contains(a) {
+					t.Fatalf("boot %d gives %s", boot, a)
+				}
+				out[a] = true
+			}
+			return out
+		}
+		before, now := given(boot), given(boot+1)
+		for a := range now {
+			if before[a] {
+				t.Fatalf("boots %d and %d both give %s", boot, boot+1, a)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
@@ -134,16 +135,33 @@ func (n Node) Proxy(kubeconfig string) any {
 	}
 }
 
-// PodNetwork is the configuration of the pods' network plugins on a machine with that range of pods. Which addresses are
-// taken is kept in memory: no pod outlives the machine's boot.
+// networkName is the name of the pods' network, and leases the folder in which host-local keeps the addresses that are taken: in
+// memory, as no pod outlives the machine's boot.
+const (
+	networkName = "croft"
+	leases      = "/run/croft/cni"
+)
+
+// LastAddress is the file that tells host-local the address that was given last; it gives the next one.
+const LastAddress = leases + "/" + networkName + "/last_reserved_ip.0"
+
+// LastOf is that address at a machine's boot of that number. The pods of one boot have other addresses than those of the boot
+// before: until the cluster knows that they have moved, connections to the old addresses must fail, not reach other pods.
+func LastOf(pods netip.Prefix, boot int) netip.Addr {
+	a := pods.Addr().As4()
+	a[3] = 1 + byte(boot%2)*127
+	return netip.AddrFrom4(a)
+}
+
+// PodNetwork is the configuration of the pods' network plugins on a machine with that range of pods.
 func PodNetwork(pods string) any {
 	return object{
-		"cniVersion": "1.0.0", "name": "croft",
+		"cniVersion": "1.0.0", "name": networkName,
 		"plugins": []object{
 			{
 				"type": "ptp", "mtu": overlay.MTU,
 				"ipam": object{
-					"type": "host-local", "dataDir": "/run/croft/cni", "ranges": [][]object{{{"subnet": pods}}}, "routes": []object{{"dst": "0.0.0.0/0"}},
+					"type": "host-local", "dataDir": leases, "ranges": [][]object{{{"subnet": pods}}}, "routes": []object{{"dst": "0.0.0.0/0"}},
 				},
 			},
 			{"type": "portmap", "capabilities": object{"portMappings": true}, "backend": "nftables"},
