@@ -121,7 +121,10 @@ func (w *world) waitReady(ctx context.Context, began time.Time) error {
 			last = vm.Guest
 			say("%5.1f s: %s (%s)", time.Since(began).Seconds(), last, vm.Accelerator)
 		}
-		return last == "ready", fmt.Errorf("it reports %q", last)
+		if last != "ready" {
+			return false, fmt.Errorf("it reports %q", last)
+		}
+		return true, nil
 	})
 }
 
