@@ -62,7 +62,7 @@ func hang(ctx context.Context, _ nodeapi.ExecIO) (uint32, error) {
 	return 0, ctx.Err()
 }
 
-var quick = nodeapi.Pulse{Beat: 20 * time.Millisecond, Silence: 300 * time.Millisecond}
+var quick = nodeapi.Pulse{Beat: 20 * time.Millisecond, Silence: time.Second}
 
 // A process that doesn't read its input doesn't hide its user's disappearance.
 func TestAVanishedUserIsSeenWhileStdinIsFull(t *testing.T) {
