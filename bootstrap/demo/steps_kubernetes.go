@@ -143,6 +143,18 @@ func (w *world) kube(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
+// make runs kubectl to make an object, and again while the control plane of an emulated machine is too busy. An object that is
+// there was made by a try whose answer was lost.
+func (w *world) make(ctx context.Context, args ...string) error {
+	return until(ctx, 3*time.Minute, "kubectl "+args[0], func() (bool, error) {
+		_, err := w.kube(ctx, args...)
+		if err != nil && (strings.Contains(err.Error(), "AlreadyExists") || strings.Contains(err.Error(), "already exists")) {
+			err = nil
+		}
+		return err == nil, err
+	})
+}
+
 // getNodes gets the kubeconfig with the user's ssh key, and asks the cluster for its nodes.
 func getNodes(ctx context.Context, w *world) error {
 	ssh := w.stage.path("ssh-there")
@@ -181,14 +193,14 @@ func runPods(ctx context.Context, w *world) error {
 		return fmt.Errorf("cannot bring an image: %w: %s", err, out)
 	}
 	for _, name := range []string{"web", "client"} {
-		if _, err := w.kube(ctx, "run", name, "--image", image, "--image-pull-policy", "Never"); err != nil {
+		if err := w.make(ctx, "run", name, "--image", image, "--image-pull-policy", "Never"); err != nil {
 			return err
 		}
 	}
-	if _, err := w.kube(ctx, "expose", "pod", "web", "--port", "80", "--target-port", "8080"); err != nil {
+	if err := w.make(ctx, "expose", "pod", "web", "--port", "80", "--target-port", "8080"); err != nil {
 		return err
 	}
-	if _, err := w.kube(ctx, "wait", "--for", "condition=Ready", "pod/web", "pod/client", "--timeout", "5m"); err != nil {
+	if err := w.make(ctx, "wait", "--for", "condition=Ready", "pod/web", "pod/client", "--timeout", "5m"); err != nil {
 		return err
 	}
 	if err := w.askByName(ctx); err != nil {
@@ -214,7 +226,7 @@ func (w *world) askByName(ctx context.Context) error {
 
 // cutPower ends the machine's process without a warning.
 func cutPower(ctx context.Context, w *world) error {
-	if _, err := w.kube(ctx, "create", "configmap", "kept", "--from-literal", "a=b"); err != nil {
+	if err := w.make(ctx, "create", "configmap", "kept", "--from-literal", "a=b"); err != nil {
 		return err
 	}
 	folder, err := machine.OpenFolder(w.stage.path("run", "vm"))
