@@ -143,7 +143,9 @@ func (c *Containers) DeleteContainer(r *workload.Reservation) {
 	c.containerd(func(ctx context.Context, it *client.Client) error {
 		for {
 			err := deleteContainer(ctx, it, r.ID)
-			if !errdefs.IsFailedPrecondition(err) || ctx.Err() != nil {
+			// The shim gives its own error no kind: a busy machine hasn't ended the killed process yet.
+			again := errdefs.IsFailedPrecondition(err) || err != nil && strings.Contains(err.Error(), "cannot delete a running process")
+			if !again || ctx.Err() != nil {
 				return err
 			}
 		}
