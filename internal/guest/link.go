@@ -56,7 +56,8 @@ func Configure(n nocloud.Interface) (string, error) {
 	return name, nil
 }
 
-// WriteResolver writes /etc/resolv.conf. It leaves the file alone if n has no name servers.
+// WriteResolver writes /etc/resolv.conf. It leaves the file alone if n has no name servers, or the same ones: on a full disk the
+// new one would be empty.
 func WriteResolver(n nocloud.Interface) error {
 	if len(n.DNS) == 0 {
 		return nil
@@ -71,7 +72,11 @@ func WriteResolver(n nocloud.Interface) error {
 	if err := os.MkdirAll("/etc", 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile("/etc/resolv.conf", []byte(text.String()), 0o644)
+	const path = "/etc/resolv.conf"
+	if have, err := os.ReadFile(path); err == nil && string(have) == text.String() {
+		return nil
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
 func byMAC(mac net.HardwareAddr) (netlink.Link, error) {

@@ -1,7 +1,11 @@
-// Package fileid tells a file from others, and from itself after a change. It owns nothing.
+// Package fileid tells a file from others, and from itself after a change: by what the kernel knows of it, or by its content. It
+// owns nothing.
 package fileid
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"os"
 
 	"github.com/pkg/errors"
@@ -24,4 +28,16 @@ func Of(file *os.File) (ID, error) {
 		return ID{}, errors.Wrapf(err, "cannot look at %s", file.Name())
 	}
 	return ID{Device: info.Dev, Inode: info.Ino, Size: info.Size, Modified: info.Mtim.Nano(), Changed: info.Ctim.Nano()}, nil
+}
+
+// Sum is the SHA-256 of a file's content, in hexadecimal digits.
+func Sum(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", errors.WithStack(err)
+	}
+	defer file.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, file)
+	return hex.EncodeToString(h.Sum(nil)), errors.Wrapf(err, "cannot read %s", path)
 }

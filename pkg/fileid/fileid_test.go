@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/pkg/fileid"
 )
 
@@ -67,5 +69,19 @@ func TestClosedFile(t *testing.T) {
 	}
 	if id, err := fileid.Of(file); err == nil {
 		t.Errorf("a closed file is %+v", id)
+	}
+}
+
+func TestSum(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if _, err := fileid.Sum(path); !os.IsNotExist(errors.Cause(err)) {
+		t.Errorf("a file that isn't there: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The example of FIPS 180-2, appendix B.1.
+	if got, err := fileid.Sum(path); err != nil || got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
+		t.Errorf("the sum is %s, %v", got, err)
 	}
 }

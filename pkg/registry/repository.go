@@ -117,3 +117,13 @@ func (r *Repository) Close() error {
 	r.client.CloseIdleConnections()
 	return nil
 }
+
+// Skip passes over the first bytes of what Fetch returned. A registry that can is asked to begin there.
+func Skip(body io.Reader, n int64) error {
+	if s, ok := body.(io.Seeker); ok {
+		_, err := s.Seek(n, io.SeekStart)
+		return err
+	}
+	_, err := io.CopyN(io.Discard, body, n)
+	return err
+}

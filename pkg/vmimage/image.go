@@ -240,7 +240,7 @@ func (f *Folder) check(ctx context.Context, name, want string) error {
 		return nil
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, within{ctx, file}); err != nil {
+	if _, err := io.Copy(h, Within(ctx, file)); err != nil {
 		return node.Errorf(node.Transient, "cannot read %s: %w", path, err)
 	}
 	if have := h.Sum(nil); !slices.Equal(have, decoded(want)) {
@@ -259,7 +259,9 @@ func (f *Folder) known(name string) identity {
 	return f.checked[name]
 }
 
-// within reads until ctx is done.
+// Within reads from a reader until ctx is done.
+func Within(ctx context.Context, from io.Reader) io.Reader { return within{ctx, from} }
+
 type within struct {
 	ctx  context.Context
 	from io.Reader
@@ -288,7 +290,7 @@ func Write(folder string, i Image) error {
 		d.Root = filepath.Base(i.Root)
 	}
 	for _, name := range d.files() {
-		s, err := sumOf(filepath.Join(folder, name))
+		s, err := fileid.Sum(filepath.Join(folder, name))
 		if err != nil {
 			return err
 		}
@@ -302,15 +304,4 @@ func Write(folder string, i Image) error {
 		return err
 	}
 	return errors.Wrap(atomicfile.WriteFile(filepath.Join(folder, Manifest), append(raw, '\n'), 0o644), "cannot write an image's manifest")
-}
-
-func sumOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", errors.Wrap(err, "cannot describe an image")
-	}
-	defer file.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, file)
-	return hex.EncodeToString(h.Sum(nil)), errors.Wrapf(err, "cannot read %s", path)
 }

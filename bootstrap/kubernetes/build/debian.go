@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 // debianPackage is a binary package of one version.
@@ -230,7 +229,7 @@ func (a *archive) fetch(ctx context.Context, packages []debianPackage) error {
 		return err
 	}
 	for _, file := range files {
-		sum, err := sumOf(file)
+		sum, err := fileid.Sum(file)
 		if err != nil {
 			return err
 		}
@@ -269,18 +268,4 @@ func installedPackages(ctx context.Context, run runner, names ...string) ([]debi
 		out = append(out, debianPackage{name: f[0], version: f[1], architecture: f[2], source: f[3], sourceVersion: f[4]})
 	}
 	return out, nil
-}
-
-// sumOf is the SHA-256 of a file.
-func sumOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

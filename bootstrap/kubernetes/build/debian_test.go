@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 const simulation = `Reading package lists...
@@ -97,7 +99,7 @@ func (f *fakeApt) run(_ context.Context, dir, name string, args ...string) ([]by
 		for _, word := range words[1:] {
 			file := filepath.Join(f.t.TempDir(), "file")
 			write(f.t, file, strings.Split(word, "=")[0])
-			sum, err := sumOf(file)
+			sum, err := fileid.Sum(file)
 			if err != nil {
 				return nil, err
 			}

@@ -6,6 +6,8 @@ import (
 	"path"
 	"runtime/debug"
 	"strings"
+
+	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 // goProgram is a program of the image that is compiled from Go modules.
@@ -31,7 +33,7 @@ func readProgram(from, to, version string) (goProgram, error) {
 	if err != nil {
 		return goProgram{}, fmt.Errorf("cannot read the modules of %s: %w", from, err)
 	}
-	sum, err := sumOf(from)
+	sum, err := fileid.Sum(from)
 	if err != nil {
 		return goProgram{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/croft-edge/croft/pkg/fileid"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
@@ -62,11 +63,11 @@ func sameContent(a, b string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	sumA, err := sumOf(a)
+	sumA, err := fileid.Sum(a)
 	if err != nil {
 		return false, err
 	}
-	sumB, err := sumOf(b)
+	sumB, err := fileid.Sum(b)
 	return sumA == sumB, err
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 // squashfsOptions make the same bytes of the same content: every file is root's, times are 0, no extended attribute is
@@ -79,7 +81,7 @@ func contentKey(dir string, texts ...string) (string, error) {
 		content := ""
 		switch {
 		case info.Mode().IsRegular():
-			content, err = sumOf(name)
+			content, err = fileid.Sum(name)
 		case info.Mode()&fs.ModeSymlink != 0:
 			content, err = os.Readlink(name)
 		case !info.IsDir():

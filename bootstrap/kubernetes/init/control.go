@@ -38,11 +38,11 @@ const (
 )
 
 // earliest is a time that has passed: a machine whose clock is behind would make authorities that end too early.
-var earliest = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+func earliest() time.Time { return time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) }
 
 // control runs the control plane, and then the machine as a worker of it.
 func (m *machine) control(ctx context.Context) error {
-	for time.Now().Before(earliest) {
+	for time.Now().Before(earliest()) {
 		m.status.set("the clock is at %s: waiting for the right time", time.Now().UTC().Format(time.DateTime))
 		<-time.After(retryPause)
 	}

@@ -11,9 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/clip"
+	"github.com/croft-edge/croft/pkg/clusterboot"
 	"github.com/croft-edge/croft/pkg/nocloud"
 )
 
@@ -58,15 +59,17 @@ func mountAll() error {
 }
 
 // modules are those that devices and pods' networks need. Others are loaded by the kernel when they are needed.
-var modules = []string{
-	"isofs", "evdev", "button", "virtio_net", "virtio_rng", "overlay", "vxlan", "veth", "nf_conntrack", "nf_tables",
-	"nft_chain_nat", "nft_ct", "nft_nat", "nft_masq", "nft_reject", "nft_reject_ipv4", "nft_reject_ipv6", "nft_reject_inet", "nft_numgen",
-	"nft_limit", "nft_log", "nft_fib", "nft_fib_ipv4", "nft_fib_inet", "nft_hash", "nft_redir", "br_netfilter",
+func modules() []string {
+	return []string{
+		"isofs", "evdev", "button", "virtio_net", "virtio_rng", "overlay", "vxlan", "veth", "nf_conntrack", "nf_tables",
+		"nft_chain_nat", "nft_ct", "nft_nat", "nft_masq", "nft_reject", "nft_reject_ipv4", "nft_reject_ipv6", "nft_reject_inet", "nft_numgen",
+		"nft_limit", "nft_log", "nft_fib", "nft_fib_ipv4", "nft_fib_inet", "nft_hash", "nft_redir", "br_netfilter",
+	}
 }
 
 // loadModules loads modules. Those that are missing may be built into the kernel.
 func loadModules() {
-	out, err := exec.Command("/sbin/modprobe", append([]string{"-a"}, modules...)...).CombinedOutput() //nolint:noctx // it ends by itself
+	out, err := exec.Command("/sbin/modprobe", append([]string{"-a"}, modules()...)...).CombinedOutput() //nolint:noctx // it ends by itself
 	if err != nil {
 		say("not all kernel modules are loaded: %v: %s", err, oneLine(out))
 	}
@@ -151,7 +154,7 @@ func isEmpty(device string) (bool, error) {
 }
 
 // readBootData reads the config disk.
-func readBootData() (nocloud.Config, cluster.BootData, error) {
+func readBootData() (nocloud.Config, clusterboot.Data, error) {
 	device := ""
 	for _, d := range guest.Disks() {
 		if guest.IsConfig(d.Device()) {
@@ -160,9 +163,9 @@ func readBootData() (nocloud.Config, cluster.BootData, error) {
 	}
 	config, _, err := guest.ReadConfig(device, "/run/config")
 	if err != nil {
-		return config, cluster.BootData{}, err
+		return config, clusterboot.Data{}, err
 	}
-	data, err := cluster.ParseBootData(config.UserData)
+	data, err := clusterboot.Parse(config.UserData)
 	return config, data, errors.Join(err, unix.Unmount("/run/config", 0))
 }
 
@@ -190,7 +193,7 @@ func configureNetwork(c nocloud.Config) (string, error) {
 			first = name
 		}
 		if err := guest.WriteResolver(n); err != nil {
-			return "", err
+			say("%v", err)
 		}
 	}
 	if first == "" {
@@ -239,6 +242,5 @@ func command(name string, args ...string) error {
 
 // oneLine is text of a program, shortened, for an error.
 func oneLine(text []byte) string {
-	s := strings.Join(strings.Fields(string(text)), " ")
-	return s[:min(len(s), 300)]
+	return clip.Text(strings.Join(strings.Fields(string(text)), " "), 300)
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"os"
@@ -18,11 +15,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/components"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/clusterboot"
+	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 // machine is the running machine.
@@ -31,7 +29,7 @@ type machine struct {
 	status *status
 	// name is its hostname, device its interface.
 	name, device string
-	data         cluster.BootData
+	data         clusterboot.Data
 	// image are the values of the image's image.env.
 	image map[string]string
 	// imported is set when the image's container images are there.
@@ -144,10 +142,12 @@ func (m *machine) importImages() {
 		say("cannot find the image's container images: %v", err)
 		return
 	}
-	waitForSocket(components.ContainerdSocket)
+	for containerdAnswers(context.Background()) != nil {
+		<-time.After(100 * time.Millisecond)
+	}
 	sums := map[string]string{}
 	for _, name := range names {
-		sum, err := sumOf(name)
+		sum, err := fileid.Sum(name)
 		if err != nil {
 			say("cannot read %s: %v", name, err)
 		}
@@ -184,27 +184,13 @@ func importImage(name string) {
 	}
 }
 
-func sumOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
+// containerdAnswers reports whether containerd listens.
+func containerdAnswers(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", components.ContainerdSocket)
+	if err == nil {
+		conn.Close()
 	}
-	defer file.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, file)
-	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-// waitForSocket waits until somebody listens at a unix socket.
-func waitForSocket(path string) {
-	for {
-		conn, err := new(net.Dialer).DialContext(context.Background(), "unix", path)
-		if err == nil {
-			conn.Close()
-			return
-		}
-		<-time.After(100 * time.Millisecond)
-	}
+	return err
 }
 
 // writeJSON writes a configuration.

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/sshkeys"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/clusterboot"
 )
 
 // sshAt has the machine's host key and the keys of accounts.
@@ -25,7 +25,7 @@ const sshAt = stateAt + "/ssh"
 const accountsEvery = 6 * time.Hour
 
 // startSSH makes the machine's host key at its first boot, shows it on the console, and starts the ssh server. Only keys log in.
-func startSSH(runner *service.Runner, hostname string, data cluster.BootData) (hostKey string, err error) {
+func startSSH(runner *service.Runner, hostname string, data clusterboot.Data) (hostKey string, err error) {
 	if err := os.MkdirAll(sshAt, 0o700); err != nil {
 		return "", err
 	}

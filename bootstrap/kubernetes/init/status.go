@@ -7,11 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/nocloud"
 )
 
 // repeatEvery is how often the machine's state and its host keys are shown again: a console's log keeps only the last lines.
 const repeatEvery = 30 * time.Minute
+
+// longestState is how long a state is shown, in bytes.
+const longestState = 400
 
 // report shows the machine's state on the console, where the node reads it.
 func report(state string) {
@@ -26,8 +30,7 @@ type status struct {
 
 // set shows a state if it has changed.
 func (s *status) set(format string, args ...any) {
-	state := fmt.Sprintf(format, args...)
-	state = state[:min(len(state), 400)]
+	state := clip.Line(fmt.Sprintf(format, args...), longestState)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last != state {

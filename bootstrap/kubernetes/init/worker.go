@@ -140,7 +140,7 @@ func (m *machine) join(ctx context.Context, to joined, by identity) error {
 		return err
 	}
 	m.status.set("joining %s", to.Server)
-	waitForSocket(components.ContainerdSocket)
+	m.until(ctx, "waiting for containerd", func() error { return containerdAnswers(ctx) })
 	started := time.Now().Truncate(time.Second)
 	command := append([]string{"/usr/bin/kube-worker", "kubelet"}, n.KubeletFlags(kubeletAt, bootstrap)...)
 	kubelet, err := m.runner.Start(service.Spec{Name: "kubelet", Command: command})

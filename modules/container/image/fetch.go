@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/image/catalog"
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/registry"
 )
 
 // readAt is how much of a blob is read at once, spaceEach after how much the
@@ -113,7 +114,7 @@ func (f *fetcher) copy(ctx context.Context, w io.Writer, desc ocispec.Descriptor
 	}
 	defer r.Close()
 	if from > 0 {
-		if err := skip(r, from); err != nil {
+		if err := registry.Skip(r, from); err != nil {
 			return f.from.Wrap(err)
 		}
 	}
@@ -147,13 +148,4 @@ func (f *fetcher) copy(ctx context.Context, w io.Writer, desc ocispec.Descriptor
 			return f.from.Wrap(err)
 		}
 	}
-}
-
-func skip(r io.Reader, n int64) error {
-	if s, ok := r.(io.Seeker); ok {
-		_, err := s.Seek(n, io.SeekStart)
-		return err
-	}
-	_, err := io.CopyN(io.Discard, r, n)
-	return err
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/registry"
+	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
 const (
@@ -146,7 +148,7 @@ func (d *download) resume(ctx context.Context, w *os.File, sum hash.Hash, size i
 	if info.Size() > size {
 		return 0, onDisk(w.Truncate(0), w.Name())
 	}
-	n, err := io.Copy(sum, within{ctx, w})
+	n, err := io.Copy(sum, vmimage.Within(ctx, w))
 	return n, errors.Wrapf(err, "cannot read %s", w.Name())
 }
 
@@ -158,7 +160,7 @@ func (d *download) read(ctx context.Context, f file, w io.Writer, from int64) er
 	}
 	defer body.Close()
 	if from > 0 {
-		if err := skip(body, from); err != nil {
+		if err := registry.Skip(body, from); err != nil {
 			return d.from.Wrap(err)
 		}
 	}
@@ -226,28 +228,4 @@ func (p *pace) check(n int64) error {
 	}
 	p.since, p.bytes = now, 0
 	return nil
-}
-
-// skip passes over the first bytes.
-func skip(r io.Reader, n int64) error {
-	if s, ok := r.(io.Seeker); ok {
-		_, err := s.Seek(n, io.SeekStart)
-		return err
-	}
-	_, err := io.CopyN(io.Discard, r, n)
-	return err
-}
-
-// within reads until ctx is done.
-type within struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-// Read implements io.Reader.
-func (w within) Read(p []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return w.from.Read(p)
 }

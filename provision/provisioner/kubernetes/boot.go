@@ -2,52 +2,30 @@ package kubernetes
 
 import (
 	"bytes"
-	"encoding/json"
 	"net"
 	"net/netip"
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clusterboot"
 	"github.com/croft-edge/croft/pkg/nocloud"
 	"github.com/croft-edge/croft/pkg/node"
 )
-
-// bootData is the user data of the config disk, a #cloud-config in JSON, which is YAML: an image with cloud-init
-// understands it but for Croft.
-type bootData struct {
-	SSHAuthorizedKeys []string `json:"ssh_authorized_keys,omitempty"`
-	// SSHImportID has accounts whose keys the VM fetches: gh:NAME.
-	SSHImportID []string `json:"ssh_import_id,omitempty"`
-	Croft       cluster  `json:"croft"`
-}
-
-// cluster is what the image's init needs to make a cluster or to join one.
-type cluster struct {
-	// Secret is the cluster's shared secret.
-	Secret string `json:"cluster_secret"`
-	// Masters are addresses of the control plane; none: this machine is it.
-	Masters []string `json:"master_ips"`
-	// Address is this machine's.
-	Address string `json:"ip"`
-}
-
-const cloudConfig = "#cloud-config\n"
 
 // prefix6 is the length of a network's IPv6 prefix.
 const prefix6 = 64
 
 // configDisk makes the image of the config disk.
 func (r readied) configDisk(tap node.Tap) ([]byte, error) {
-	data := bootData{
-		SSHAuthorizedKeys: r.keys,
-		Croft:             cluster{Secret: string(r.secret), Masters: append([]string{}, r.masters...), Address: tap.IPv4},
+	data := clusterboot.Data{
+		SSHKeys: r.keys, Croft: clusterboot.Machine{Secret: string(r.secret), Masters: append([]string{}, r.masters...), Address: tap.IPv4},
 	}
 	for _, name := range r.accounts {
-		data.SSHImportID = append(data.SSHImportID, "gh:"+name)
+		data.SSHImport = append(data.SSHImport, "gh:"+name)
 	}
-	user, err := json.Marshal(data)
+	user, err := data.Encode()
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot write its boot data")
+		return nil, err
 	}
 	link, err := linkOf(tap, r.gateway, r.subnet)
 	if err != nil {
@@ -55,7 +33,7 @@ func (r readied) configDisk(tap node.Tap) ([]byte, error) {
 	}
 	var image bytes.Buffer
 	err = nocloud.Write(&image, nocloud.Config{
-		InstanceID: r.id, Hostname: r.id, Interfaces: []nocloud.Interface{link}, SSHKeys: r.keys, UserData: append([]byte(cloudConfig), user...),
+		InstanceID: r.id, Hostname: r.id, Interfaces: []nocloud.Interface{link}, SSHKeys: r.keys, UserData: user,
 	})
 	return image.Bytes(), node.WithKind(node.Invalid, errors.Wrap(err, "cannot write its config disk"))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clusterboot"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -110,7 +111,7 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation, want p
 		return out, err
 	}
 	if !goodSecret(out.secret) {
-		return out, node.Errorf(node.Invalid, "data.cluster_secret holds %d bytes, must hold from %d to %d of printed ASCII", len(out.secret), leastSecret, mostSecret)
+		return out, node.Errorf(node.Invalid, "data.cluster_secret holds %d bytes, must hold from %d to %d of printed ASCII", len(out.secret), clusterboot.LeastSecret, clusterboot.MostSecret)
 	}
 	return out, nil
 }
@@ -147,19 +148,13 @@ func imageError(err error, have found) error {
 	return node.Errorf(node.Transient, "the node's image for Kubernetes VMs can't be used now: %w", err)
 }
 
-// A cluster's secret is that many bytes long.
-const (
-	leastSecret = 8
-	mostSecret  = 4 << 10
-)
-
 func goodSecret(secret []byte) bool {
 	for _, b := range secret {
 		if b < ' ' || b > '~' {
 			return false
 		}
 	}
-	return len(secret) >= leastSecret && len(secret) <= mostSecret
+	return len(secret) >= clusterboot.LeastSecret && len(secret) <= clusterboot.MostSecret
 }
 
 // make makes the disk, the tap and the VM. What it makes is taken back by undo, newest first: the disk only

@@ -90,7 +90,7 @@ const corefile = `.:5353 {
 const ControlLabel = "node-role.kubernetes.io/control-plane"
 
 // dnsLabels are how pods of CoreDNS are found.
-var dnsLabels = object{"k8s-app": "kube-dns"}
+func dnsLabels() object { return object{"k8s-app": "kube-dns"} }
 
 // DNS are the objects of the cluster's name server, CoreDNS of that image.
 func DNS(image string) []Object {
@@ -113,9 +113,9 @@ func DNS(image string) []Object {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": object{"Corefile": corefile},
 		}},
 		{"/api/v1/namespaces/kube-system/services/kube-dns", object{
-			"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "kube-dns", "namespace": "kube-system", "labels": dnsLabels},
+			"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "kube-dns", "namespace": "kube-system", "labels": dnsLabels()},
 			"spec": object{
-				"clusterIP": cluster.DNSService, "selector": dnsLabels,
+				"clusterIP": cluster.DNSService, "selector": dnsLabels(),
 				"ports": []object{
 					{"name": "dns", "port": 53, "targetPort": 5353, "protocol": "UDP"},
 					{"name": "dns-tcp", "port": 53, "targetPort": 5353, "protocol": "TCP"},
@@ -123,10 +123,10 @@ func DNS(image string) []Object {
 			},
 		}},
 		{"/apis/apps/v1/namespaces/kube-system/deployments/coredns", object{
-			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "coredns", "namespace": "kube-system", "labels": dnsLabels},
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "coredns", "namespace": "kube-system", "labels": dnsLabels()},
 			"spec": object{
-				"selector": object{"matchLabels": dnsLabels},
-				"template": object{"metadata": object{"labels": dnsLabels}, "spec": dnsPod(image)},
+				"selector": object{"matchLabels": dnsLabels()},
+				"template": object{"metadata": object{"labels": dnsLabels()}, "spec": dnsPod(image)},
 			},
 		}},
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // mostLog is the size of a log's file, in bytes, at which it becomes the old one; there is one old file.
@@ -87,7 +89,7 @@ func (l *Log) Last(n int) []string {
 	out := lines[:0]
 	for _, line := range lines {
 		if line = strings.TrimSpace(line); line != "" {
-			out = append(out, line[:min(len(line), 300)])
+			out = append(out, clip.Line(line, 300))
 		}
 	}
 	return out

@@ -132,7 +132,7 @@ func (r *Runner) Running() []string {
 	return out
 }
 
-// Restart ends the program's process; it is started again at once.
+// Restart asks the program's process to end; it is started again after the usual pause.
 func (s *Service) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
