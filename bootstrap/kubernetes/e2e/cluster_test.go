@@ -184,7 +184,8 @@ func (u *user) powerCut() {
 		}
 		return nil
 	})
-	u.ready("master")
+	u.says("master", "ready")
+	u.Logf("the master is ready %s after its power cut", since(began))
 	if got := u.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}"); got != "b" {
 		u.Errorf("after a power cut the config map has %q", got)
 	}
