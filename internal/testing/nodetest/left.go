@@ -110,18 +110,26 @@ func (n *Node) removeGroups() {
 	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "vm", "provision", "unpack", "door"} {
 		removeGroup(n.w, part, n.RunDir())
 	}
+	// That of all VMs is there also without a VM.
+	vms, err := cgroup.At("/" + n.Cgroup() + "-vms")
+	removeEmpty(n.w, vms, err)
 }
 
 // removeGroup removes the control group of an ended process.
 func removeGroup(tb testing.TB, part, of string) {
 	g, err := cgroup.Beside(cgroup.Name(part, of))
+	removeEmpty(tb, g, err)
+}
+
+// removeEmpty removes a control group without processes; err is that of finding it.
+func removeEmpty(tb testing.TB, g cgroup.Group, err error) {
 	if err != nil {
 		tb.Error(err)
 		return
 	}
 	g.Remove()
 	if g.There() {
-		tb.Errorf("the control group of %s at %s stays: %v", part, of, g.Folders())
+		tb.Errorf("control groups stay: %v", g.Folders())
 	}
 }
 
