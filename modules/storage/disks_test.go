@@ -61,6 +61,11 @@ func (g *guest) discard(at, size int64) error {
 	return unix.Fallocate(int(g.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, size)
 }
 
+// zero makes a part of the disk zeros without writing them.
+func (g *guest) zero(at, size int64) error {
+	return unix.Fallocate(int(g.file.Fd()), unix.FALLOC_FL_ZERO_RANGE|unix.FALLOC_FL_KEEP_SIZE, at, size)
+}
+
 // usedBy is a disk's use after a commit.
 func usedBy(t *testing.T, m *Module, name string) uint64 {
 	t.Helper()
@@ -132,10 +137,16 @@ func TestDisksKeepTheirPromise(t *testing.T) {
 	}
 }
 
-// TestPartsOfAnExtentDontComeFree shows the limit of discarding: btrfs keeps an extent while a
+// TestPartsOfAnExtentDontComeFree shows the limit of discarding, and of zeroing: btrfs keeps an extent while a
 // block of it is in use, and what is written into the holes counts beside it. The disk ends at
 // its own limit, not at its neighbours' expense, and keeps its data.
 func TestPartsOfAnExtentDontComeFree(t *testing.T) {
+	for name, clears := range map[string]func(g *guest, at, size int64) error{"discard": (*guest).discard, "zero": (*guest).zero} {
+		t.Run(name, func(t *testing.T) { partsDontComeFree(t, clears) })
+	}
+}
+
+func partsDontComeFree(t *testing.T, clears func(g *guest, at, size int64) error) {
 	m := opened(t, newConfig(t))
 	d := allocate(t, m, "8-1", 32*mib)
 	g := newGuest(t, d, 1)
@@ -146,7 +157,7 @@ func TestPartsOfAnExtentDontComeFree(t *testing.T) {
 				err = g.file.Sync()
 			}
 			if err == nil {
-				err = g.discard(at+(round+1)*block, int64(mib)-(round+1)*block)
+				err = clears(g, at+(round+1)*block, int64(mib)-(round+1)*block)
 			}
 		}
 	}

@@ -1,16 +1,22 @@
 package vm
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/croft-edge/croft/modules/vm/launch"
 	"github.com/croft-edge/croft/modules/vm/machine"
+	"github.com/croft-edge/croft/modules/vm/qemu"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -204,5 +210,126 @@ func TestUnreadableRecord(t *testing.T) {
 		t.Errorf("its process is gone: %v", err)
 	}
 	must(t, m.Delete("7-1"))
+	nothingLeft(t, w, m)
+}
+
+// TestRemainsOfANewVM: what an agent has made of a VM before it was killed, without a record, may have a secret, and goes.
+func TestRemainsOfANewVM(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	folder, err := machine.OpenFolder(filepath.Join(w.dir, "run", "vm"))
+	must(t, err)
+	must(t, os.Mkdir(string(folder.Of("7-1")), 0o700))
+	must(t, folder.Of("7-1").WriteConfig([]byte("secret")))
+	must(t, os.Mkdir(string(folder.Of("7-2")), 0o700))
+	lock, err := folder.Of("7-2").Hold(t.Context())
+	must(t, err)
+	w.open(w.config())
+	if _, err := os.Stat(string(folder.Of("7-1"))); !os.IsNotExist(err) {
+		t.Errorf("the remains: %v", err)
+	}
+	if _, err := os.Stat(string(folder.Of("7-2"))); err != nil {
+		t.Errorf("a folder that a process has locked: %v", err)
+	}
+	must(t, lock.Release())
+}
+
+// TestMissingConfigDisk: a VM that has a config disk isn't started without it.
+func TestMissingConfigDisk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	folder, err := machine.OpenFolder(filepath.Join(w.dir, "run", "vm"))
+	must(t, err)
+	r, at := machine.New(w.spec(), firstUID), folder.Of("7-1")
+	must(t, at.Make(r, w.spec().Config))
+	must(t, os.Remove(at.Config()))
+	console, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	must(t, err)
+	if files, err := openFiles(r, at, console, &qemu.Machine{}); node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "config disk") {
+		t.Errorf("its files are %v, %v", files, err)
+	}
+}
+
+// TestProcessWritesNoFile: a VM's process writes no file but those that it was given, wherever everybody may.
+func TestProcessWritesNoFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	folder, err := machine.OpenFolder(filepath.Join(w.dir, "run", "vm"))
+	must(t, err)
+	r, err := machine.New(w.spec(), firstUID).Begin("tcg")
+	must(t, err)
+	must(t, folder.Of("7-1").Make(r, nil))
+	shared := filepath.Join(w.dir, "shared")
+	must(t, os.Mkdir(shared, 0o700))
+	must(t, os.Chmod(shared, 0o777))
+	must(t, os.Chmod(w.dir, 0o755))
+	name := filepath.Base(w.dir)
+	output, err := os.Create(filepath.Join(w.dir, "output"))
+	must(t, err)
+	defer output.Close()
+	script := "for d in " + shared + " /tmp /var/tmp /dev/shm; do echo x > $d/" + name + ".x && echo wrote in $d; mkdir $d/" + name + ".d && echo made in $d; done; echo x >> /dev/null && echo done"
+	ended, err := launch.Start([]string{"/proc/self/exe", become}, launch.Order{
+		Files: folder.Of("7-1"), Attempt: r.Attempt, Program: "/bin/sh", Arguments: []string{"-c", script}, UID: firstUID,
+		Cgroup: w.cgroup + "/vm-7-1", Limits: cgroup.Limits{Memory: 64 << 20, PIDs: 20},
+	}, &launch.Files{}, output)
+	must(t, err)
+	<-ended
+	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		_ = os.Remove(filepath.Join(dir, name+".x"))
+		_ = os.Remove(filepath.Join(dir, name+".d"))
+	}
+	text, err := os.ReadFile(output.Name())
+	must(t, err)
+	if !strings.Contains(string(text), "\ndone\n") || strings.Contains(string(text), "wrote in") || strings.Contains(string(text), "made in") {
+		t.Errorf("the process says:\n%s", text)
+	}
+}
+
+// stuckLogs are logs that can't be dropped while they are stuck.
+type stuckLogs struct {
+	fifos
+	stuck atomic.Bool
+}
+
+// Drop implements Logs.
+func (l *stuckLogs) Drop(ctx context.Context, id string) error {
+	if l.stuck.Load() {
+		return errors.New("the logs' disk hangs")
+	}
+	return l.fifos.Drop(ctx, id)
+}
+
+// TestDeletionOnAFullDisk: a VM whose deletion can't be recorded, and not be finished either, isn't started again.
+func TestDeletionOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.read("7-1")
+	run := filepath.Join(w.dir, "run")
+	must(t, os.Mkdir(run, 0o755))
+	must(t, unix.Mount("tmpfs", run, "tmpfs", 0, "size=4m,mode=755"))
+	t.Cleanup(func() { must(t, unix.Unmount(run, unix.MNT_DETACH)) })
+	c := w.config()
+	logs := &stuckLogs{fifos: fifos{filepath.Join(w.dir, "logs")}}
+	logs.stuck.Store(true)
+	c.Logs, c.PowerOff = logs, time.Millisecond
+	m := w.open(c)
+	_, err := m.Run(w.spec())
+	must(t, err)
+	if err := os.WriteFile(filepath.Join(run, "full"), make([]byte, 8<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	if err := m.Delete("7-1"); err == nil || !strings.Contains(err.Error(), "hangs") {
+		t.Errorf("the deletion: %v", err)
+	}
+	if info, err := m.Inspect("7-1"); err != nil || info.State != node.VMStopping {
+		t.Errorf("it is %+v, %v", info, err)
+	}
+	logs.stuck.Store(false)
+	eventually(t, "the deletion goes on by itself", func() error {
+		if exists, err := m.Exists("7-1"); err != nil || exists {
+			return fmt.Errorf("it exists: %v, %w", exists, err)
+		}
+		return nil
+	})
 	nothingLeft(t, w, m)
 }

@@ -34,8 +34,13 @@ func (m *Module) delete(ctx context.Context, id string) error {
 	if !e.exists {
 		return node.Errorf(node.NotExist, "cannot delete VM %.80q: there is none", id)
 	}
-	if err := m.save(e, e.record.Stop(), nil); err != nil && !errors.Is(err, unix.ENOSPC) {
-		return err
+	stopped := e.record.Stop()
+	if err := m.save(e, stopped, nil); err != nil {
+		if !errors.Is(err, unix.ENOSPC) {
+			return err
+		}
+		// A full disk keeps no VM: it isn't started again while this agent runs.
+		m.table.set(e, stopped)
 	}
 	stopTimer(e)
 	if err := m.clear(ctx, e); err != nil {

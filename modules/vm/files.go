@@ -19,8 +19,8 @@ import (
 const configSerial = "croft-config"
 
 // openFiles opens all files of a VM, and fills the machine with their numbers. The caller closes them.
-func openFiles(s node.VMSpec, at machine.Files, console *os.File, m *qemu.Machine) (files *launch.Files, err error) {
-	files = &launch.Files{}
+func openFiles(r machine.Record, at machine.Files, console *os.File, m *qemu.Machine) (files *launch.Files, err error) {
+	files, s := &launch.Files{}, r.Spec
 	defer func() {
 		if err != nil {
 			files.Close()
@@ -45,7 +45,10 @@ func openFiles(s node.VMSpec, at machine.Files, console *os.File, m *qemu.Machin
 		*number = files.Add(file)
 	}
 	disks := s.Disks
-	if _, err := os.Lstat(at.Config()); err == nil {
+	switch _, err := os.Lstat(at.Config()); {
+	case err != nil && r.Configured:
+		return files, node.Errorf(node.Transient, "cannot start VM %s: its config disk is gone; its reservation makes it anew", s.ID)
+	case err == nil:
 		disks = append(disks[:len(disks):len(disks)], node.VMDisk{Path: at.Config(), Serial: configSerial, ReadOnly: true})
 	}
 	for _, d := range disks {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/croft-edge/croft/internal/testing/vmguest/report"
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
@@ -33,6 +34,11 @@ func TestLife(t *testing.T) {
 	if boot.Hostname != "small" || boot.UserDataSHA256 == "" || boot.ConfigError != "" || boot.Boots != 1 || boot.CPUs != 1 {
 		t.Errorf("the guest is %+v", boot)
 	}
+	for _, d := range boot.Disks {
+		if d.Discard != 0 || d.Zero != 0 {
+			t.Errorf("disk %s takes discards of %d bytes and zeroing of %d: with these the guest can use up its disk before its size", d.Serial, d.Discard, d.Zero)
+		}
+	}
 	must(t, w.client().WriteDisk(ctx, 1<<20, []byte("kept")))
 
 	must(t, agent.Process.Kill())
@@ -45,14 +51,13 @@ func TestLife(t *testing.T) {
 	if info.State != node.VMRunning || info.Restarts != 0 || info.Hash != spec.Hash || info.Accelerator != "tcg" {
 		t.Errorf("after the agent's kill the VM is %+v", info)
 	}
-	if again, err := w.client().Boot(ctx); err != nil || again.Boots != 1 || again.UptimeSeconds < boot.UptimeSeconds {
-		t.Errorf("the guest has not gone on: %+v, %v", again, err)
-	}
+	checkClock(t, w, boot)
 	checkProcess(t, w, info)
 	checkClaims(t, m, spec, info)
 	checkUse(t, m, spec)
 
-	must(t, w.client().Post(ctx, "/crash?how=off", nil))
+	// A kernel that panics resets its machine.
+	must(t, w.client().Post(ctx, "/crash?how=panic", nil))
 	eventually(t, "the guest is started again", func() error {
 		now, err := m.Inspect("7-1")
 		if err != nil || now.Restarts != 1 || now.State != node.VMRunning || now.Ended == 0 || now.Cause == "" || now.PID == info.PID {
@@ -73,6 +78,28 @@ func TestLife(t *testing.T) {
 	}
 	if disk, err := os.ReadFile(spec.Disks[0].Path); err != nil || !bytes.Contains(disk, []byte("kept")) {
 		t.Errorf("the disk of a deleted VM: %v", err)
+	}
+}
+
+// checkClock: the guest has gone on, and its clock runs as fast as this machine's.
+func checkClock(t *testing.T, w *world, first report.Boot) {
+	t.Helper()
+	look := func() (asked, answered time.Time, uptime float64) {
+		asked = time.Now()
+		boot, err := w.client().Boot(t.Context())
+		must(t, err)
+		if boot.Boots != 1 || boot.UptimeSeconds < first.UptimeSeconds {
+			t.Errorf("the guest has not gone on: %+v", boot)
+		}
+		return asked, time.Now(), boot.UptimeSeconds
+	}
+	asked, answered, uptime := look()
+	time.Sleep(2 * time.Second)
+	askedAgain, answeredAgain, uptimeAgain := look()
+	const exact = 0.02
+	passed, least, most := uptimeAgain-uptime, askedAgain.Sub(answered).Seconds(), answeredAgain.Sub(asked).Seconds()
+	if passed < least*(1-exact) || passed > most*(1+exact) {
+		t.Errorf("%.2f to %.2f seconds have passed, in the guest %.2f", least, most, passed)
 	}
 }
 
@@ -126,7 +153,7 @@ func checkProcess(t *testing.T, w *world, info node.VMInfo) {
 		t.Errorf("the control group has processes %v, want %d", pids, info.PID)
 	}
 	limits := cgroup.Limits{Memory: 1, PIDs: 1, CPUs: 1}
-	if in := group.Limits(limits); in.Memory != 128<<20+192<<20 || in.PIDs != mostPIDs+1 || in.CPUs != 1 {
+	if in := group.Limits(limits); in.Memory != 128<<20+192<<20+512<<10+16<<20 || in.PIDs != mostPIDs+1 || in.CPUs != 1 {
 		t.Errorf("the limits in force are %+v", in)
 	}
 }

@@ -121,7 +121,7 @@ func (m *Module) save(e *entry, r machine.Record, err error) error {
 
 // memory is the memory that a VM's process may have: the guest's, and QEMU's own.
 func memory(r machine.Record) uint64 {
-	return r.Spec.Memory + qemu.Overhead(qemu.Accelerator(r.Accelerator))
+	return r.Spec.Memory + qemu.Overhead(qemu.Accelerator(r.Accelerator), r.Spec.Memory, r.Spec.CPU)
 }
 
 func stopTimer(e *entry) {

@@ -40,7 +40,8 @@ func (p processes) launch(ctx context.Context, r machine.Record) (machine.Proces
 	if err != nil {
 		return machine.Process{}, err
 	}
-	khz, err := qemu.ProcessorKHz()
+	accelerator := qemu.Accelerator(r.Accelerator)
+	khz, err := qemu.ClockKHz(accelerator)
 	if err != nil {
 		return machine.Process{}, err
 	}
@@ -48,18 +49,17 @@ func (p processes) launch(ctx context.Context, r machine.Record) (machine.Proces
 	if err != nil {
 		return machine.Process{}, err
 	}
-	accelerator := qemu.Accelerator(r.Accelerator)
 	vm := qemu.Machine{
 		ID: r.Spec.ID, Accelerator: accelerator, Board: qemu.BoardOf(accelerator),
 		CPU: r.Spec.CPU, Memory: r.Spec.Memory >> 20, Arguments: r.Spec.Arguments,
 	}
-	files, err := openFiles(r.Spec, at, console, &vm)
+	files, err := openFiles(r, at, console, &vm)
 	if err != nil {
 		return machine.Process{}, err
 	}
 	ended, err := launch.Start(p.cfg.Command, launch.Order{
 		Files: at, Attempt: r.Attempt, Program: program, Arguments: vm.CommandLine(khz), UID: r.UID, Groups: groupsOf(accelerator),
-		Cgroup: p.cgroup(r.Spec.ID), Limits: cgroup.Limits{Memory: memory(r), PIDs: mostPIDs + r.Spec.CPU, CPUs: r.Spec.CPU, CPUWeight: min(100*r.Spec.CPU, 10_000)},
+		Cgroup: p.cgroup(r.Spec.ID), Limits: cgroup.Limits{Memory: memory(r), NoSwap: true, PIDs: mostPIDs + r.Spec.CPU, CPUs: r.Spec.CPU, CPUWeight: min(100*r.Spec.CPU, 10_000)},
 	}, files, console)
 	// From here on only the process has them: its sockets are closed when it ends.
 	files.Close()

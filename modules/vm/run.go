@@ -95,12 +95,13 @@ func (m *Module) runNew(ctx context.Context, e *entry, spec node.VMSpec) (node.V
 	if err == nil {
 		return e.record.Info(), nil
 	}
-	// Whatever happens to what follows, it isn't started again.
-	undo := m.save(e, e.record.Stop(), nil)
-	if undo == nil {
-		undo = m.clear(context.WithoutCancel(ctx), e)
+	// Whatever happens to what follows, it isn't started again; a full disk can't record that.
+	stopped := e.record.Stop()
+	if unsaved := m.save(e, stopped, nil); unsaved != nil {
+		m.cfg.Log.Warn().Str("id", e.id).Err(unsaved).Msg("cannot record that a VM is removed")
+		m.table.set(e, stopped)
 	}
-	if undo != nil {
+	if undo := m.clear(context.WithoutCancel(ctx), e); undo != nil {
 		m.cfg.Log.Error().Str("id", e.id).Err(undo).Msg("cannot remove what is left of a VM that could not be started: tried again")
 		m.later(e, clearAgain, m.resume)
 	}

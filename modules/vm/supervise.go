@@ -27,6 +27,10 @@ func (m *Module) adopt() error {
 	if err != nil {
 		return err
 	}
+	// They may have a secret.
+	if err := m.folder.DropRemains(); err != nil {
+		m.cfg.Log.Warn().Err(err).Msg("cannot remove what is left of VMs that were never recorded")
+	}
 	for _, id := range ids {
 		e, err := m.table.hold(m.ctx, id)
 		if err != nil {
@@ -165,7 +169,7 @@ func (m *Module) causeOf(r machine.Record) string {
 	if err == nil && group.Events().OOMKills > 0 {
 		return "the kernel has killed it: it needed more memory than it may have"
 	}
-	return "the guest has powered off, or QEMU has ended; the VM's log has its last lines"
+	return "the guest has powered off or restarted, or QEMU has ended; the VM's log has its last lines"
 }
 
 // ended records that a held VM's process has ended by itself, and schedules its next start.
@@ -182,7 +186,7 @@ func (m *Module) ended(e *entry, cause string) {
 
 // schedule starts a held VM that waits when its pause is over.
 func (m *Module) schedule(e *entry) {
-	m.later(e, time.Until(time.Unix(0, e.record.Next)), func(ctx context.Context, e *entry) {
+	m.later(e, e.record.Pause(time.Now()), func(ctx context.Context, e *entry) {
 		if err := m.start(ctx, e); err != nil && ctx.Err() == nil {
 			m.cfg.Log.Warn().Str("id", e.id).Err(err).Int("failures", e.record.Failures).Msg("cannot start a VM: it is tried again")
 		}

@@ -18,6 +18,8 @@ type Limits struct {
 	// Memory is in bytes, with the page cache and tmpfs files charged to the group;
 	// PIDs counts processes and threads.
 	Memory, PIDs uint64
+	// NoSwap keeps what Memory limits in memory, where the machine can.
+	NoSwap bool
 	// IOWeight is the share of disk time, 1 to 1000; 100 is the default.
 	IOWeight uint64
 	// CPUWeight is the share of the processors while others want them too, 1 to
@@ -34,6 +36,17 @@ func Memory(version int, bytes uint64) []Way {
 		return []Way{{{"memory.max", value}}}
 	}
 	return []Way{{{"memory.limit_in_bytes", value}}}
+}
+
+// memoryWithoutSwap are the ways to limit memory of which nothing is swapped out; the last ones leave swap to a machine that can't say
+// so. Version 1 limits memory and swap together, never to less than memory: so the order depends on the limits before.
+func memoryWithoutSwap(version int, bytes uint64) []Way {
+	value := strconv.FormatUint(bytes, 10)
+	if version == 2 {
+		return append([]Way{{{"memory.max", value}, {"memory.swap.max", "0"}}}, Memory(version, bytes)...)
+	}
+	memory, both := Control{"memory.limit_in_bytes", value}, Control{"memory.memsw.limit_in_bytes", value}
+	return append([]Way{{memory, both}, {both, memory}}, Memory(version, bytes)...)
 }
 
 // PIDs are the ways to limit processes and threads.
@@ -112,9 +125,16 @@ type limit struct {
 	weight bool
 }
 
+func (l Limits) memory(version int) []Way {
+	if l.NoSwap {
+		return memoryWithoutSwap(version, l.Memory)
+	}
+	return Memory(version, l.Memory)
+}
+
 func (l Limits) all() []limit {
 	all := []limit{
-		{"memory", "memory", l.Memory, func(v int) []Way { return Memory(v, l.Memory) }, false},
+		{"memory", "memory", l.Memory, l.memory, false},
 		{"pids", "pids", l.PIDs, func(int) []Way { return PIDs(l.PIDs) }, false},
 		{"io weight", "io", l.IOWeight, func(v int) []Way { return IOWeight(v, l.IOWeight) }, true},
 		{"cpu weight", "cpu", l.CPUWeight, func(v int) []Way { return CPUWeight(v, l.CPUWeight) }, true},

@@ -106,3 +106,33 @@ func TestDisks(t *testing.T) {
 		t.Errorf("what isn't on a disk is on %v (%v)", got, err)
 	}
 }
+
+// TestNoSwap: a group's memory isn't swapped out where the kernel can say so, and is limited where it can't.
+func TestNoSwap(t *testing.T) {
+	limits := Limits{Memory: 1 << 20, NoSwap: true}
+	for _, c := range []struct {
+		version int
+		have    []string
+		want    map[string]string
+	}{
+		{2, []string{"memory.max", "memory.swap.max"}, map[string]string{"memory.max": "1048576", "memory.swap.max": "0"}},
+		{2, []string{"memory.max"}, map[string]string{"memory.max": "1048576"}},
+		{1, []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"}, map[string]string{"memory.limit_in_bytes": "1048576", "memory.memsw.limit_in_bytes": "1048576"}},
+		{1, []string{"memory.limit_in_bytes"}, map[string]string{"memory.limit_in_bytes": "1048576"}},
+	} {
+		dir := t.TempDir()
+		for _, name := range c.have {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !Hold(dir, limits.memory(c.version)) {
+			t.Errorf("version %d with %v: the limit isn't held", c.version, c.have)
+		}
+		for name, want := range c.want {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+				t.Errorf("version %d with %v: %s is %q, %v", c.version, c.have, name, got, err)
+			}
+		}
+	}
+}

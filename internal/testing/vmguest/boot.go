@@ -2,7 +2,6 @@ package vmguest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/internal/testing/netlab"
+	"github.com/croft-edge/croft/modules/vm/qemu"
 	"github.com/croft-edge/croft/pkg/nocloud"
 )
 
@@ -162,22 +162,8 @@ func disk(id, file, option string) []string {
 // forever; it compares both clocks, and may give up the better one; it waits a few ticks for the timer's interrupt,
 // and else panics ("MP-BIOS bug: 8254 timer not connected to IO-APIC").
 func SteadyClock() (string, error) {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		if strings.TrimSpace(name) != "cpu MHz" {
-			continue
-		}
-		mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil {
-			return "", fmt.Errorf("cannot read the clock's rate: %w", err)
-		}
-		return fmt.Sprintf("tsc_early_khz=%d tsc=reliable no_timer_check", int(mhz*1000)), nil
-	}
-	return "", errors.New("there is no cpu MHz in /proc/cpuinfo")
+	khz, err := qemu.ClockKHz(qemu.TCG)
+	return fmt.Sprintf("tsc_early_khz=%d tsc=reliable no_timer_check", khz), err
 }
 
 // Type types a line on the console.

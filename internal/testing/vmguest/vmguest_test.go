@@ -157,7 +157,7 @@ func (w *world) checkBoot(boot report.Boot) {
 	}
 	var data, config bool
 	for _, d := range boot.Disks {
-		data = data || d.Data && d.Serial == "disk0" && d.Bytes == 8<<20 && !d.ReadOnly
+		data = data || d.Data && d.Serial == "disk0" && d.Bytes == 8<<20 && !d.ReadOnly && d.Discard > 0 && d.Zero > 0
 		config = config || d.Config && d.Serial == "config" && d.ReadOnly
 	}
 	if len(boot.Disks) != 2 || !data || !config {

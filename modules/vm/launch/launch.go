@@ -19,6 +19,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/confine"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -121,7 +122,7 @@ func Become() error {
 	if _, err := unix.FcntlInt(uintptr(lock.Fd()), unix.F_SETFD, 0); err != nil {
 		return errors.Wrap(err, "cannot keep the VM's lock")
 	}
-	if err := confine(o); err != nil {
+	if err := restrict(o); err != nil {
 		return err
 	}
 	err = unix.Exec(o.Program, append([]string{"qemu-system-x86_64"}, o.Arguments...), []string{"PATH=/usr/bin:/bin", "TMPDIR=/nonexistent"})
@@ -144,8 +145,9 @@ func leaveService(at machine.Files) {
 // ServiceGroup is the name of the group of all VMs of a node where groups have no limits.
 func ServiceGroup(at machine.Files) string { return cgroup.Name("vms", filepath.Dir(string(at))) }
 
-// confine enters the control group, then gives up root and every right that goes with it, for good.
-func confine(o Order) error {
+// restrict enters the control group, then gives up root and every right that goes with it, for good, and the right to write files
+// that aren't open.
+func restrict(o Order) error {
 	group, err := cgroup.At(o.Cgroup)
 	if err == nil {
 		err = group.Make()
@@ -188,5 +190,13 @@ func confine(o Order) error {
 			return errors.Wrapf(step.err, "cannot set the %s of a VM's process", step.name)
 		}
 	}
-	return errors.Wrap(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "cannot give up new privileges")
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return errors.Wrap(err, "cannot give up new privileges")
+	}
+	err = confine.NoWrites("/dev/kvm", "/dev/null")
+	if errors.Is(err, confine.ErrNoLandlock) {
+		fmt.Fprintf(os.Stderr, "croft: %v: the VM's process may write what everybody may\n", err)
+		return nil
+	}
+	return err
 }

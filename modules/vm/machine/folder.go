@@ -75,6 +75,32 @@ func (f *Folder) IDs() ([]string, error) {
 	return out, nil
 }
 
+// DropRemains removes the folders of VMs that have no record: an agent that was killed has made their config disk, and nothing more.
+func (f *Folder) DropRemains() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return errors.Wrap(err, "cannot list VMs")
+	}
+	for _, e := range entries {
+		at := f.Of(e.Name())
+		if _, err := os.Lstat(at.path(recordName)); !errors.Is(err, fs.ErrNotExist) || CheckID("list", e.Name()) != nil || !e.IsDir() {
+			continue
+		}
+		lock, err := filelock.TryFolder(string(at))
+		if filelock.Held(err) != nil {
+			continue // a process still runs there
+		}
+		if err == nil {
+			err = at.Remove()
+			_ = lock.Release()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Files are the files of one VM: its folder.
 type Files string
 

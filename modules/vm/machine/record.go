@@ -29,8 +29,9 @@ const longestCause = 1024
 
 // Record is what the node knows of a VM. Times are in Unix nanoseconds, 0 for never.
 type Record struct {
-	// Spec is without its config disk, whose content may be secret.
-	Spec node.VMSpec `json:"spec"`
+	// Spec is without its config disk, whose content may be secret; Configured says that there is one.
+	Spec       node.VMSpec `json:"spec"`
+	Configured bool        `json:"configured"`
 	// UID is the ID of the user on the node that its process runs as.
 	UID   uint32 `json:"uid"`
 	Phase Phase  `json:"phase"`
@@ -58,8 +59,9 @@ func Pauses() backoff.Backoff { return backoff.Backoff{Base: 2 * time.Second, Ma
 
 // New is the record of a VM that has not been started yet.
 func New(spec node.VMSpec, uid uint32) Record {
+	configured := len(spec.Config) > 0
 	spec.Config = nil
-	return Record{Spec: spec, UID: uid, Phase: Waiting}
+	return Record{Spec: spec, Configured: configured, UID: uid, Phase: Waiting}
 }
 
 // Unreadable is the record of a VM whose own record can't be read.
@@ -120,9 +122,15 @@ func (r Record) Renewed(spec node.VMSpec) (Record, error) {
 	if r.Phase != Waiting {
 		return r, r.wrong("changed")
 	}
+	r.Configured = len(spec.Config) > 0
 	spec.Config = nil
 	r.Spec = spec
 	return r, nil
+}
+
+// Pause is how long a waiting VM waits still: never longer than the longest pause, whatever was done to the node's clock.
+func (r Record) Pause(now time.Time) time.Duration {
+	return min(max(time.Unix(0, r.Next).Sub(now), 0), Pauses().Max)
 }
 
 // Stop is the beginning of a deletion; it can be repeated.

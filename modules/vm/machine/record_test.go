@@ -53,6 +53,10 @@ func TestTransitions(t *testing.T) {
 			if r.Starts != starts {
 				t.Fatalf("%d starts are recorded, %d were made", r.Starts, starts)
 			}
+			elsewhen := now.Add(time.Duration(rapid.Int64Range(-int64(20*365*24*time.Hour), int64(20*365*24*time.Hour)).Draw(t, "set clock")))
+			if pause := r.Pause(elsewhen); pause < 0 || pause > machine.Pauses().Max {
+				t.Fatalf("with its clock at %s the node waits %s", elsewhen, pause)
+			}
 			if r.Next != 0 && r.Next < now.UnixNano()-int64(20*time.Minute)*60 {
 				t.Fatalf("the next start is at %d, now is %d", r.Next, now.UnixNano())
 			}

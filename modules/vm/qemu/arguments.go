@@ -85,13 +85,20 @@ type Network struct {
 // its host's memory, at most 1 GiB.
 const TranslationCache = 64
 
-// Overhead is what QEMU needs of the node's memory beside the guest's, in bytes.
-func Overhead(a Accelerator) uint64 {
-	const emulator = 128 << 20
+// Overhead is what QEMU needs of the node's memory beside the guest's, in bytes: its own, and the kernel's tables of the guest's
+// pages, which count in the control group of the process. With pages of 4 KiB a table takes 1/512 of the memory, and KVM has
+// one beside the process's. TCG has translated code, and tables of pages for each core, that grow with what the guest uses.
+func Overhead(a Accelerator, memory, cpu uint64) uint64 {
+	const (
+		emulator = 128 << 20
+		table    = 512
+		perCore  = 16 << 20
+	)
+	overhead := emulator + memory/table*2
 	if a == TCG {
-		return emulator + TranslationCache<<20
+		overhead += TranslationCache<<20 + cpu*perCore
 	}
-	return emulator
+	return overhead
 }
 
 // sandbox allows QEMU no system call that it doesn't need once it runs, such as those that start programs.
@@ -101,6 +108,8 @@ const sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecont
 func (m Machine) CommandLine(tscKHz uint64) []string {
 	args := []string{
 		"-name", "guest=" + m.ID, "-nodefaults", "-no-user-config", "-display", "none", "-sandbox", sandbox,
+		// A reset ends QEMU, so that a kernel that panics again and again is seen, and started with pauses.
+		"-no-reboot",
 		"-machine", m.machine(), "-accel", m.accelerator(), "-cpu", m.processor(),
 		"-smp", strconv.FormatUint(m.CPU, 10), "-m", strconv.FormatUint(m.Memory, 10) + "M",
 		"-kernel", opened(m.Kernel), "-append", m.append(tscKHz),
@@ -125,7 +134,7 @@ func (m Machine) CommandLine(tscKHz uint64) []string {
 // machine is the board without devices that nobody needs.
 func (m Machine) machine() string {
 	if m.Board == MicroVM {
-		return "microvm,acpi=on,pcie=off,usb=off,rtc=on,graphics=off,x-option-roms=off,auto-kernel-cmdline=off"
+		return "microvm,acpi=on,pcie=off,usb=off,rtc=on,graphics=off,x-option-roms=off,auto-kernel-cmdline=off,mem-merge=off,dump-guest-core=off"
 	}
 	return "q35,usb=off,graphics=off,vmport=off,smbus=off,sata=off,i8042=off,mem-merge=off,dump-guest-core=off"
 }
@@ -158,20 +167,21 @@ func (m Machine) append(tscKHz uint64) string {
 	return strings.Join(parts, " ")
 }
 
-// drive is a virtio disk: raw, with the guest's flushes passed on. Its discards aren't: where they cover a part of what was written
-// at once, what is written there later needs new space beside the old (docs/storage.md), and the disk would end before its size. The guest gets the errors of its disk; by
-// default QEMU would pause it for some of them.
+// drive is a virtio disk: raw, with the guest's flushes passed on. It offers the guest neither discards nor zeroing without data:
+// where these cover a part of what was written at once, btrfs keeps the old space beside the new (docs/storage.md), and the disk
+// would end before its size. A guest writes its zeros then. It gets the errors of its disk; by default QEMU would pause it for some of them.
 func (m Machine) drive(i int, d Drive) []string {
-	readOnly := "off"
+	// QEMU locks its disks against another QEMU. VMs share read-only ones, on which anyone's lock could keep the others from starting.
+	readOnly, locking := "off", "on"
 	if d.ReadOnly {
-		readOnly = "on"
+		readOnly, locking = "on", "off"
 	}
 	name := fmt.Sprintf("disk%d", i)
 	return []string{
 		"-add-fd", fmt.Sprintf("set=%d,fd=%d", d.Descriptor, d.Descriptor),
-		"-blockdev", fmt.Sprintf("driver=raw,node-name=%s,read-only=%s,discard=ignore,detect-zeroes=off,file.driver=file,file.filename=/dev/fdset/%d",
-			name, readOnly, d.Descriptor),
-		"-device", m.device("virtio-blk", "drive="+name, "serial="+d.Serial, "werror=report", "rerror=report"),
+		"-blockdev", fmt.Sprintf("driver=raw,node-name=%s,read-only=%s,discard=ignore,detect-zeroes=off,file.driver=file,file.locking=%s,file.filename=/dev/fdset/%d",
+			name, readOnly, locking, d.Descriptor),
+		"-device", m.device("virtio-blk", "drive="+name, "serial="+d.Serial, "discard=off", "write-zeroes=off", "werror=report", "rerror=report"),
 	}
 }
 

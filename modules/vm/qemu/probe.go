@@ -1,13 +1,11 @@
 package qemu
 
 import (
-	"bufio"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -74,7 +72,7 @@ func (p Prober) Kernel(ctx context.Context, kernel *os.File) error {
 	a := p.Accelerator
 	ctx, cancel, within := p.bound(ctx)
 	defer cancel()
-	khz, err := ProcessorKHz()
+	khz, err := ClockKHz(a)
 	if err != nil {
 		return err
 	}
@@ -190,25 +188,4 @@ func Version(ctx context.Context, program string) (string, error) {
 		}
 	}
 	return "", errors.Errorf("cannot read the version that %s prints", program)
-}
-
-// ProcessorKHz is the frequency of the first processor, in kHz.
-func ProcessorKHz() (uint64, error) {
-	file, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return 0, errors.Wrap(err, "cannot read the processor's frequency")
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		if strings.TrimSpace(name) != "cpu MHz" {
-			continue
-		}
-		mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil || mhz < 1 {
-			break
-		}
-		return uint64(mhz * 1000), nil
-	}
-	return 0, errors.New("/proc/cpuinfo has no frequency of a processor")
 }

@@ -94,7 +94,7 @@ func (s sizes) kubernetes(r *workload.Reservation) (provisioner.Demand, error) {
 	if !ok {
 		return provisioner.Demand{}, node.Errorf(node.Invalid, "data.size is %d, must be from 1 to %d", k.Size, workload.MaxVMSize)
 	}
-	out := provisioner.Demand{CPU: size.CPU, Memory: size.Memory + qemu.Overhead(qemu.TCG)}
+	out := provisioner.Demand{CPU: size.CPU, Memory: size.Memory + qemu.Overhead(qemu.TCG, size.Memory, size.CPU)}
 	if s.layerOn != "" {
 		out = out.Add(onDisk(s.layerOn, vdisk.DiskRoom(size.Disk)))
 	}

@@ -79,7 +79,7 @@ func TestRoomOfVMs(t *testing.T) {
 		t.Fatal(err)
 	}
 	need, err := s.demand(r)
-	want := provisioner.Demand{CPU: 1, Memory: 2*gib + qemu.Overhead(qemu.TCG), SSD: vdisk.DiskRoom(50 * gib)}
+	want := provisioner.Demand{CPU: 1, Memory: 2*gib + qemu.Overhead(qemu.TCG, 2*gib, 1), SSD: vdisk.DiskRoom(50 * gib)}
 	if err != nil || need != want {
 		t.Errorf("the demand is %+v, %v; want %+v", need, err, want)
 	}

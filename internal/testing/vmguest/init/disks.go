@@ -30,7 +30,11 @@ type disks struct {
 func findDisks() disks {
 	var out disks
 	for _, have := range guest.Disks() {
-		d := report.Disk{Name: have.Name, Serial: have.Serial, Bytes: have.Bytes, ReadOnly: have.ReadOnly}
+		queue := "/sys/block/" + have.Name + "/queue/"
+		d := report.Disk{
+			Name: have.Name, Serial: have.Serial, Bytes: have.Bytes, ReadOnly: have.ReadOnly,
+			Discard: guest.ReadNumber(queue + "discard_max_bytes"), Zero: guest.ReadNumber(queue + "write_zeroes_max_bytes"),
+		}
 		switch {
 		case out.config == "" && guest.IsConfig(have.Device()):
 			out.config, d.Config = have.Device(), true

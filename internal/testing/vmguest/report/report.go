@@ -38,6 +38,8 @@ type Disk struct {
 	Serial   string
 	Bytes    int64
 	ReadOnly bool
+	// Discard and Zero are the most bytes that one request discards, or zeroes without data; 0 if the disk takes none.
+	Discard, Zero int64
 	// Config is the config disk; Data the disk that /disk is.
 	Config, Data bool
 }
