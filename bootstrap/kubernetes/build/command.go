@@ -37,7 +37,7 @@ func run(ctx context.Context, dir, name string, args ...string) ([]byte, error) 
 func compileOwn(ctx context.Context, source, dir, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", to, "./"+filepath.ToSlash(dir))
 	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64")
+	cmd.Env = append(append(os.Environ(), goEnvironment()...), "CGO_ENABLED=0")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot compile %s: %w: %s", dir, err, said)
 	}

@@ -149,5 +149,14 @@ func (p part) environment() []string {
 	if p.cgo {
 		cgo = "CGO_ENABLED=1"
 	}
-	return []string{cgo, "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
+	return append(goEnvironment(), cgo)
+}
+
+// goEnvironment are settings of the go command, so that the builder's own, in the environment or by go env -w, change no program: what is
+// empty there would be read from that file.
+func goEnvironment() []string {
+	return []string{
+		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=amd64", "GOAMD64=v1",
+		"CGO_CFLAGS=-O2 -g", "CGO_CXXFLAGS=-O2 -g", "CGO_LDFLAGS=-O2 -g",
+	}
 }

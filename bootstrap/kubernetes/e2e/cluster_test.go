@@ -83,6 +83,9 @@ func TestCluster(t *testing.T) {
 	u.reserve("stranger", u.open.ID, fmt.Sprintf("{size: 15, network: net1, ip: %s, cluster_secret: {secret: file:other}, master_ips: [%s], ssh_keys: [%q]}", strangerIP, masterIP, u.publicKey))
 	u.says("stranger", "isn't signed with this machine's cluster secret")
 
+	u.reboot("worker")
+	u.nodes(2)
+
 	u.powerCut()
 	u.nodes(2)
 	u.byName("client-1")
@@ -170,20 +173,45 @@ func (u *user) nodes(count int) {
 	})
 }
 
+// reboot has a machine end its pods and start again, by the usual command.
+func (u *user) reboot(name string) {
+	u.Helper()
+	began, boots := time.Now(), u.boots(name)
+	// The connection ends with the machine.
+	u.try(u.sshLine(u.names[name], "reboot"), nil) //nolint:errcheck // what follows tells
+	u.bootsAfter(name, boots)
+	if text := u.croft("logs", "--tail", "2000", name); !strings.Contains(text, "somebody restarts the machine: switching off") {
+		u.Errorf("machine %s has started again without an order:\n%s", name, text)
+	}
+	u.says(name, "ready")
+	u.Logf("machine %s is ready %s after its reboot", name, since(began))
+}
+
+// boots is how often a machine has booted, as far as its console is kept.
+func (u *user) boots(name string) int {
+	u.Helper()
+	return strings.Count(u.croft("logs", "--tail", "2000", name), bootLine)
+}
+
+// bootsAfter waits until a machine has booted again.
+func (u *user) bootsAfter(name string, boots int) {
+	u.Helper()
+	u.eventually(name+" boots again", func() error {
+		if n := u.boots(name); n <= boots {
+			return fmt.Errorf("its console has %d boots", n)
+		}
+		return nil
+	})
+}
+
 // powerCut ends the master's process without a warning. The node starts the machine again; its objects are there.
 func (u *user) powerCut() {
 	u.Helper()
 	u.kubectl("create", "configmap", "kept", "--from-literal", "a=b")
 	id := u.names["master"]
-	began := time.Now()
-	boots := strings.Count(u.croft("logs", "--tail", "2000", "master"), bootLine)
+	began, boots := time.Now(), u.boots("master")
 	u.kill(u.open, id)
-	u.eventually("the master boots again", func() error {
-		if n := strings.Count(u.croft("logs", "--tail", "2000", "master"), bootLine); n <= boots {
-			return fmt.Errorf("its console has %d boots", n)
-		}
-		return nil
-	})
+	u.bootsAfter("master", boots)
 	u.says("master", "ready")
 	u.Logf("the master is ready %s after its power cut", since(began))
 	if got := u.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}"); got != "b" {

@@ -226,10 +226,16 @@ func (u *user) kubeconfig() {
 // ssh runs a command in a machine.
 func (u *user) ssh(on string, input io.Reader, command string) {
 	u.Helper()
+	u.run(input, u.sshLine(on, command)...)
+}
+
+func (u *user) sshLine(on, command string) []string {
 	address := masterIP
 	if on == u.names["worker"] {
 		address = workerIP
 	}
-	u.run(input, "ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
-		"-i", filepath.Join(u.dir, "key"), "root@"+address, command)
+	return []string{
+		"ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
+		"-i", filepath.Join(u.dir, "key"), "root@" + address, command,
+	}
 }

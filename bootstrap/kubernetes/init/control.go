@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"maps"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ const (
 	// adminAt is the kubeconfig of the cluster's owner.
 	adminAt = "/etc/kubernetes/admin.conf"
 	// renewEvery is how often the ages of certificates are looked at.
-	renewEvery = 6 * time.Hour
+	renewEvery = 10 * time.Minute
 	// retryPause is between attempts at something that will come.
 	retryPause = time.Second
 	// kubeServer is the control plane's program, and serverStop how long it has to end, etcd last.
@@ -52,6 +51,12 @@ func (m *machine) control(ctx context.Context) error {
 		return err
 	}
 	if _, err := plane.ensure(); err != nil {
+		if !plane.complete() {
+			return err
+		}
+		say("cannot renew the control plane's certificates, which are valid still: %v", err)
+	}
+	if err := checkVersion(m.image[kubernetesVersion]); err != nil {
 		return err
 	}
 	if err := writeJSON(plane.files.Authentication, components.Authentication()); err != nil {
@@ -80,11 +85,14 @@ func (m *machine) control(ctx context.Context) error {
 	}
 	m.until(ctx, "the control plane doesn't answer yet", func() error { return unready(admin.Get(ctx, "/readyz", nil)) })
 	say("the API server is ready, %.1f s after the kernel's start", guest.UptimeSeconds())
+	if err := replaceFile(versionAt, []byte(m.image[kubernetesVersion]), 0o600); err != nil {
+		say("cannot note the version of Kubernetes: %v", err)
+	}
 	// Nothing of the machine waits for these: a webhook of the user's may have to run here before an object is accepted.
 	for _, o := range append(objects, components.DNS(m.image["COREDNS_IMAGE"])...) {
 		go apply(ctx, admin, o)
 	}
-	go plane.approve(ctx, admin)
+	go newApprover(plane.known, admin).follow(ctx)
 	own := plane.files.Store.Path(components.Kubelet)
 	return m.join(ctx, joined{Server: plane.public, CA: plane.cluster.Certificate()}, identity{certificate: own, marks: admin})
 }
@@ -173,48 +181,68 @@ func (m *machine) openPlane() (*plane, error) {
 }
 
 // ensure makes the certificates that are missing or old, and the kubeconfigs with them. It reports whether it made any.
-func (p *plane) ensure() (bool, error) {
+func (p *plane) ensure() (changed bool, failed error) {
 	store := p.files.Store
-	if err := store.EnsureKey(components.ServiceAccounts); err != nil {
-		return false, err
-	}
-	changed := false
+	failed = store.EnsureKey(components.ServiceAccounts)
 	for authority, names := range p.certs {
-		by := p.cluster
-		if authority == components.FrontProxyCA {
-			by = p.front
-		}
+		by := p.authority(authority)
 		for name, n := range names {
 			made, err := by.Ensure(name, n)
-			if err != nil {
-				return changed, err
-			}
-			changed = changed || made
+			changed, failed = changed || made, errors.Join(failed, err)
 		}
 	}
-	for name, path := range map[string]string{
-		components.Admin:             adminAt,
-		components.ControllerManager: p.files.Kubeconfigs + "/" + components.ControllerManager + ".conf",
-		components.Scheduler:         p.files.Kubeconfigs + "/" + components.Scheduler + ".conf",
-		components.Kubelet:           components.KubeletKubeconfig,
-	} {
+	for name, path := range p.kubeconfigs() {
 		server := p.local
 		if name == components.Admin || name == components.Kubelet {
 			server = p.public
 		}
 		certificate, key, err := store.Read(name)
 		if err != nil {
-			return changed, err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		text, err := cluster.NewKubeconfig(server, p.cluster.Certificate(), &cluster.Identity{Certificate: certificate, Key: key}).Encode()
-		if err != nil {
-			return changed, err
+		if err == nil {
+			err = replaceFile(path, text, 0o600)
 		}
-		if err := replaceFile(path, text, 0o600); err != nil {
-			return changed, err
+		failed = errors.Join(failed, err)
+	}
+	return changed, failed
+}
+
+func (p *plane) authority(name string) *pki.Authority {
+	if name == components.FrontProxyCA {
+		return p.front
+	}
+	return p.cluster
+}
+
+// kubeconfigs are the paths of those files by the certificates that are in them.
+func (p *plane) kubeconfigs() map[string]string {
+	return map[string]string{
+		components.Admin:             adminAt,
+		components.ControllerManager: p.files.Kubeconfigs + "/" + components.ControllerManager + ".conf",
+		components.Scheduler:         p.files.Kubeconfigs + "/" + components.Scheduler + ".conf",
+		components.Kubelet:           components.KubeletKubeconfig,
+	}
+}
+
+// complete reports whether all files are there that the control plane needs, and no certificate has ended.
+func (p *plane) complete() bool {
+	paths := append(slices.Collect(maps.Values(p.kubeconfigs())), p.files.Store.Path(components.ServiceAccounts))
+	for _, path := range paths {
+		if _, err := os.Stat(path); err != nil {
+			return false
 		}
 	}
-	return changed, nil
+	for authority, names := range p.certs {
+		for name := range names {
+			if !p.authority(authority).Valid(name) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // renew makes certificates anew before they end, and has the control plane use them.
@@ -248,78 +276,4 @@ func (m *machine) until(ctx context.Context, doing string, try func() error) {
 		case <-time.After(retryPause):
 		}
 	}
-}
-
-// approve decides about certificates of machines. Each request is decided once; one that can't be decided now is looked at again.
-func (p *plane) approve(ctx context.Context, admin *kubeapi.Client) {
-	const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-	refused := map[string]bool{}
-	for {
-		err := admin.Watch(ctx, requests, func(all map[string]json.RawMessage) error {
-			for name, raw := range all {
-				var r approval.Request
-				if err := json.Unmarshal(raw, &r); err != nil || refused[name] {
-					continue
-				}
-				why, err := p.decide(ctx, admin, r, raw)
-				if err != nil {
-					return err
-				}
-				if why != nil {
-					refused[name] = true
-					say("certificate %.80q isn't approved: %v", name, why)
-				}
-			}
-			for name := range refused {
-				if _, there := all[name]; !there {
-					delete(refused, name)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			<-time.After(2 * retryPause)
-		}
-	}
-}
-
-// decide approves a request, or says why it isn't. An error is of the API server.
-func (p *plane) decide(ctx context.Context, admin *kubeapi.Client, r approval.Request, raw json.RawMessage) (why, err error) {
-	known := p.known
-	if !known.Pending(r) {
-		return nil, nil
-	}
-	var nodes struct {
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := admin.Get(ctx, "/api/v1/nodes", &nodes); err != nil {
-		return nil, err
-	}
-	for _, raw := range nodes.Items {
-		var n nodeObject
-		if json.Unmarshal(raw, &n) != nil {
-			continue
-		}
-		m := approval.Machine{Name: n.Metadata.Name, Ready: n.ready()}
-		for _, a := range n.Status.Addresses {
-			m.Addresses = append(m.Addresses, a.Address)
-		}
-		known.Machines = append(known.Machines, m)
-	}
-	if why := known.Check(r); why != nil {
-		return why, nil
-	}
-	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return nil, err
-	}
-	now := time.Now().UTC().Format(time.RFC3339)
-	object["status"] = map[string]any{"conditions": []map[string]any{{
-		"type": "Approved", "status": "True", "reason": "CroftApproved", "message": "the names and addresses are the machine's", "lastUpdateTime": now,
-	}}}
-	err = admin.Replace(ctx, "/apis/certificates.k8s.io/v1/certificatesigningrequests/"+url.PathEscape(r.Metadata.Name)+"/approval", object)
-	if kubeapi.IsCode(err, http.StatusConflict) || kubeapi.IsCode(err, http.StatusNotFound) {
-		err = nil // it has changed: the change is seen
-	}
-	return nil, err
 }

@@ -86,22 +86,30 @@ func mountData() error {
 	if err != nil {
 		return err
 	}
-	if empty {
+	// After an error the next boot mends it: a machine whose disk can only be read does nothing of use.
+	options := "noinit_itable,errors=panic"
+	switch {
+	case empty:
 		say("making a file system on %s, %d GiB", disk.Name, disk.Bytes>>30)
 		if err := command("/usr/sbin/mke2fs", "-q", "-F", "-t", "ext4", "-L", "croft-data", "-m", "1", "-E", "lazy_itable_init=1,lazy_journal_init=1", disk.Device()); err != nil {
 			return err
 		}
+	case repair(disk.Device()) != nil:
+		options = "noinit_itable,errors=remount-ro" // its owner may save what can be read
 	}
 	if err := os.MkdirAll(dataAt, 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount(disk.Device(), dataAt, "ext4", unix.MS_NOATIME, ""); err != nil {
+	// The tables of inodes that mke2fs left out aren't written as zeros in the background: a new disk has only zeros.
+	if err := unix.Mount(disk.Device(), dataAt, "ext4", unix.MS_NOATIME, options); err != nil {
 		return fmt.Errorf("cannot mount the data disk %s, which is left as it is: %w", disk.Name, err)
 	}
-	// The disk may have grown.
-	if err := command("/usr/sbin/resize2fs", disk.Device()); err != nil {
-		say("the file system doesn't grow: %v", err)
-	}
+	// The disk may have grown. The tables of inodes of what is new are written, which takes long on a slow disk.
+	go func() {
+		if err := command("/usr/sbin/resize2fs", disk.Device()); err != nil {
+			say("the file system doesn't grow: %v", err)
+		}
+	}()
 	if err := os.MkdirAll(dataAt+"/var", 0o755); err != nil {
 		return err
 	}
@@ -119,6 +127,22 @@ func mountData() error {
 		}
 	}
 	return nil
+}
+
+// repair mends what a power cut or a failing disk has left, as far as that needs no decision.
+func repair(device string) error {
+	out, err := exec.Command("/usr/sbin/e2fsck", "-p", device).CombinedOutput() //nolint:noctx // it ends by itself
+	const leftErrors = 4                                                        // and the codes above it; those below are of what was mended (e2fsck(8))
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode() < leftErrors:
+		say("the data disk's file system was mended: %s", oneLine(out))
+		return nil
+	}
+	say("the data disk's file system is damaged: %v: %s", err, oneLine(out))
+	return err
 }
 
 // mountOver makes a folder of the root file system writable: what changes is on the data disk.

@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -45,12 +46,19 @@ func onInitrd() bool {
 // reap is process 1: it starts the process that does all else, and waits for every process that has lost its parent. If that
 // process ends, the machine starts again: nothing else keeps its programs running.
 func reap() {
+	orders := make(chan os.Signal, 1)
+	signal.Notify(orders, shutdownSignals()...)
 	pid, err := syscall.ForkExec(program, []string{program, runArgument}, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2},
 	})
 	if err != nil {
 		fatal(err)
 	}
+	go func() {
+		for order := range orders {
+			syscall.Kill(pid, order.(syscall.Signal)) //nolint:errcheck // when it has ended the machine starts again
+		}
+	}()
 	for {
 		var status syscall.WaitStatus
 		ended, err := syscall.Wait4(-1, &status, 0, nil)

@@ -9,6 +9,9 @@ import (
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/overlay"
 )
 
+// nodesPath is the collection of the cluster's machines.
+const nodesPath = "/api/v1/nodes"
+
 // nodeObject is a machine as the API server has it. Its kubelet says most of it: what can't be read is left out.
 type nodeObject struct {
 	Metadata struct {

@@ -89,3 +89,23 @@ func TestReplaceFile(t *testing.T) {
 		t.Error("another content isn't written")
 	}
 }
+
+// TestUpgrade: a control plane goes on with the same or the next minor version, and with nothing else.
+func TestUpgrade(t *testing.T) {
+	for step, want := range map[[2]string]bool{
+		{"v1.36.3", "v1.36.3"}: true, {"v1.36.3", "v1.36.1"}: true, {"v1.36.3", "v1.37.0"}: true, {"", "v1.36.3"}: true,
+		{"v1.36.3", "v1.35.9"}: false, {"v1.36.3", "v1.38.0"}: false, {"v1.36.3", "v2.36.3"}: false, {"v1.36.3", ""}: false,
+	} {
+		if err := upgrade(step[0], step[1]); (err == nil) != want {
+			t.Errorf("from %q to %q: %v", step[0], step[1], err)
+		}
+	}
+}
+
+// TestStarted: when the kubelet was started is told by the clock as it is now.
+func TestStarted(t *testing.T) {
+	m := membership{since: time.Now().Add(-time.Hour)}
+	if passed := time.Since(m.started()); passed < time.Hour-time.Minute || passed > time.Hour+time.Minute {
+		t.Errorf("it was started %s ago", passed)
+	}
+}

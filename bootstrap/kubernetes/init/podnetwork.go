@@ -47,6 +47,11 @@ type membership struct {
 	since time.Time
 }
 
+// started is when the kubelet was started by the clock as it is now, which may have been set since; in seconds, as kubelets report.
+func (m membership) started() time.Time {
+	return time.Now().Add(-time.Since(m.since)).Truncate(time.Second)
+}
+
 // podNetwork is the machine's part of the pods' network, and its state in the cluster.
 type podNetwork struct {
 	machine *machine
@@ -69,7 +74,7 @@ type podNetwork struct {
 func (p *podNetwork) follow(ctx context.Context, client *kubeapi.Client) {
 	for {
 		client.Close()
-		err := client.Watch(ctx, "/api/v1/nodes", func(all map[string]json.RawMessage) error {
+		err := client.Watch(ctx, nodesPath, func(all map[string]json.RawMessage) error {
 			p.apply(ctx, all)
 			p.show()
 			return nil
@@ -80,7 +85,7 @@ func (p *podNetwork) follow(ctx context.Context, client *kubeapi.Client) {
 		p.unanswered(err)
 		var foreign *tls.CertificateVerificationError
 		if errors.As(err, &foreign) {
-			p.joinAnew(ctx)
+			joinAnew(ctx, p.member.to, p.member.by)
 		}
 		<-time.After(2 * retryPause)
 	}
@@ -102,11 +107,11 @@ func (p *podNetwork) unanswered(err error) {
 func (p *podNetwork) quiet() bool { return !p.silent.IsZero() && time.Since(p.silent) > silence }
 
 // joinAnew starts the machine again if the control plane is another one with the same secret: then it joins that.
-func (p *podNetwork) joinAnew(ctx context.Context) {
-	if p.member.by.certificate != "" {
+func joinAnew(ctx context.Context, to joined, by identity) {
+	if by.certificate != "" {
 		return // it is the control plane
 	}
-	if ca, err := fetchInfo(ctx, p.member.to.Server, p.member.by.token); err != nil || bytes.Equal(ca, p.member.to.CA) {
+	if ca, err := fetchInfo(ctx, to.Server, by.token); err != nil || bytes.Equal(ca, to.CA) {
 		return
 	}
 	say("the control plane is another one with the same secret: starting again, to join it")
@@ -158,7 +163,7 @@ func (p *podNetwork) mark(ctx context.Context, own nodeObject) {
 		return
 	}
 	change := map[string]any{"metadata": map[string]any{"labels": map[string]string{components.ControlLabel: ""}}}
-	if err := p.member.by.marks.Merge(ctx, "/api/v1/nodes/"+p.machine.name, change); err != nil {
+	if err := p.member.by.marks.Merge(ctx, nodesPath+"/"+p.machine.name, change); err != nil {
 		say("cannot label the machine as the control plane: %v", err)
 	}
 }
@@ -265,7 +270,7 @@ func (p *podNetwork) show() {
 		p.machine.status.set("the cluster doesn't know the machine yet")
 	case p.failure != nil:
 		p.machine.status.set("the pods' network: %v", p.failure)
-	case own.condition() == nil || !own.condition().reportedSince(p.member.since):
+	case own.condition() == nil || !own.condition().reportedSince(p.member.started()):
 		p.machine.status.set("the kubelet hasn't reported yet")
 	case !own.ready():
 		p.machine.status.set("the kubelet isn't ready: %s", own.condition().Message)

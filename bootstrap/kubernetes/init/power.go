@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,17 +21,32 @@ import (
 // seconds after it has pressed its power button.
 const podTime = 6 * time.Second
 
-// watchPower switches the machine off when its power button is pressed.
-func watchPower(runner *service.Runner) {
-	var once sync.Once
-	guest.WatchPower(func() {
-		once.Do(func() { go switchOff(runner) })
-	}, func(err error) { say("%v", err) })
+// shutdownSignals are those that the commands reboot, halt and poweroff send to process 1 (busybox, init/halt.c).
+func shutdownSignals() []os.Signal {
+	return []os.Signal{unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2}
 }
 
-// switchOff ends pods, then the control plane with its store, and switches the machine off.
-func switchOff(runner *service.Runner) {
-	say("the power button is pressed: switching off")
+// watchPower switches the machine off when its power button is pressed, or by one of these commands, and starts it again by reboot.
+func watchPower(runner *service.Runner) {
+	var once sync.Once
+	end := func(why string, how int) { once.Do(func() { go switchOff(runner, why, how) }) }
+	guest.WatchPower(func() { end("the power button is pressed", unix.LINUX_REBOOT_CMD_POWER_OFF) }, func(err error) { say("%v", err) })
+	orders := make(chan os.Signal, 1)
+	signal.Notify(orders, shutdownSignals()...)
+	go func() {
+		for order := range orders {
+			if order == unix.SIGTERM {
+				end("somebody restarts the machine", unix.LINUX_REBOOT_CMD_RESTART)
+			} else {
+				end("somebody switches the machine off", unix.LINUX_REBOOT_CMD_POWER_OFF)
+			}
+		}
+	}()
+}
+
+// switchOff ends pods, then the control plane with its store, and ends the machine: how is guest.Stop's.
+func switchOff(runner *service.Runner, why string, how int) {
+	say("%s: switching off", why)
 	report("switching off")
 	// Nothing starts pods again.
 	runner.Stop("kubelet", "kube-proxy")
@@ -50,7 +66,7 @@ func switchOff(runner *service.Runner) {
 		say("the data disk can't be made read-only: %v", err)
 	}
 	say("off")
-	if err := guest.Stop(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
+	if err := guest.Stop(how); err != nil {
 		say("cannot switch off: %v", err)
 	}
 }

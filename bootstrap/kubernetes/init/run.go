@@ -40,10 +40,17 @@ type machine struct {
 func run() {
 	m := &machine{status: &status{}}
 	err := m.boot(context.Background())
-	say("cannot boot: %v", err)
+	say("cannot boot: %v; the machine starts again in %s", err, bootAgain)
 	m.status.set("cannot boot: %v", err)
+	<-time.After(bootAgain)
+	if err := guest.Stop(unix.LINUX_REBOOT_CMD_RESTART); err != nil {
+		say("cannot start again: %v", err)
+	}
 	select {}
 }
+
+// bootAgain is how long a machine that can't boot waits for its owner, who may look at it by its console, before it tries again.
+const bootAgain = 15 * time.Minute
 
 // boot boots the machine and runs it. It returns only with an error.
 func (m *machine) boot(ctx context.Context) error {
@@ -54,13 +61,14 @@ func (m *machine) boot(ctx context.Context) error {
 	loadModules()
 	m.runner = service.NewRunner("/run", say)
 	watchPower(m.runner)
+	// Also a machine whose data disk is damaged has a console.
+	if err := startConsole(m.runner); err != nil {
+		say("cannot open the console: %v", err)
+	}
 	if err := mountData(); err != nil {
 		return err
 	}
 	m.runner.LogTo(logsAt)
-	if err := startConsole(m.runner); err != nil {
-		say("cannot open the console: %v", err)
-	}
 	setKernel()
 	go keepClock()
 	config, data, err := readBootData()

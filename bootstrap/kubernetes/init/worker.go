@@ -27,6 +27,9 @@ const (
 	proxyConfigAt = configAt + "/kube-proxy.json"
 )
 
+// certificateLooks is after how many looks for its first certificate a machine looks whether the control plane is another one.
+const certificateLooks = 10
+
 // joined is a control plane and its certificate authority, in PEM.
 type joined struct {
 	Server string
@@ -141,18 +144,22 @@ func (m *machine) join(ctx context.Context, to joined, by identity) error {
 	}
 	m.status.set("joining %s", to.Server)
 	m.until(ctx, "waiting for containerd", func() error { return containerdAnswers(ctx) })
-	started := time.Now().Truncate(time.Second)
+	started := time.Now()
 	command := append([]string{"/usr/bin/kube-worker", "kubelet"}, n.KubeletFlags(kubeletAt, bootstrap)...)
 	kubelet, err := m.runner.Start(service.Spec{Name: "kubelet", Command: command})
 	if err != nil {
 		return err
 	}
+	looks := 0
 	m.until(ctx, "waiting for the machine's certificate", func() error {
 		_, err := os.Stat(own)
-		if os.IsNotExist(err) {
-			return errors.New("the control plane has issued none yet")
+		if !os.IsNotExist(err) {
+			return err
 		}
-		return err
+		if looks++; looks%certificateLooks == 0 {
+			joinAnew(ctx, to, by)
+		}
+		return errors.New("the control plane has issued none yet")
 	})
 	say("the machine has its certificate, %.1f s after the kernel's start", guest.UptimeSeconds())
 	client, err := kubeapi.New(kubeapi.Config{Server: to.Server, CA: to.CA, Certificate: pairOf(own)})

@@ -121,13 +121,16 @@ func TestKubelet(t *testing.T) {
 	master := worker
 	master.Control = true
 	got := document(t, worker.Kubelet())
-	for name, want := range map[string]any{"rotateCertificates": true, "serverTLSBootstrap": true, "readOnlyPort": 0.0, "cgroupDriver": "cgroupfs", "seccompDefault": true} {
+	for name, want := range map[string]any{"rotateCertificates": true, "serverTLSBootstrap": true, "readOnlyPort": 0.0, "cgroupDriver": "cgroupfs", "seccompDefault": true, "podPidsLimit": 4096.0} {
 		if got[name] != want {
 			t.Errorf("the kubelet's %s is %v, want %v", name, got[name], want)
 		}
 	}
 	if anonymous := got["authentication"].(map[string]any)["anonymous"].(map[string]any)["enabled"]; anonymous != false {
 		t.Error("strangers may use the kubelet")
+	}
+	if pids := got["kubeReserved"].(map[string]any)["pid"]; pids != "2000" {
+		t.Errorf("%v processes and threads are kept for the machine itself", pids)
 	}
 	if a, b := got["kubeReserved"], document(t, master.Kubelet())["kubeReserved"]; a.(map[string]any)["memory"] == b.(map[string]any)["memory"] {
 		t.Errorf("a control plane has no more memory than a worker: %v", a)

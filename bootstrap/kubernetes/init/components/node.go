@@ -3,6 +3,7 @@ package components
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/cluster"
@@ -71,10 +72,13 @@ const (
 	KubeletClient = KubeletPKI + "/kubelet-client-current.pem"
 )
 
-// Memory that pods may not have, in MiB: that of the kernel, containerd and the kubelet, and of the control plane.
+// What pods may not have: memory in MiB, which the kernel, containerd, the kubelet and the control plane need, and processes and threads. Without
+// a limit the threads of one pod are all that the kernel allows, and nothing can be started that would end it.
 const (
 	workerReserve  = 256
 	controlReserve = 640
+	reservedPIDs   = 2000
+	podPIDs        = 4096
 )
 
 // Kubelet is the kubelet's configuration.
@@ -101,7 +105,8 @@ func (n Node) Kubelet() any {
 		"failSwapOn":               false,
 		"makeIPTablesUtilChains":   false,
 		"volumePluginDir":          "/var/lib/kubelet/volumeplugins",
-		"kubeReserved":             object{"memory": fmt.Sprintf("%dMi", reserve)},
+		"kubeReserved":             object{"memory": fmt.Sprintf("%dMi", reserve), "pid": strconv.Itoa(reservedPIDs)},
+		"podPidsLimit":             podPIDs,
 		"evictionHard":             object{"memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%", "nodefs.inodesFree": "5%"},
 	}
 }

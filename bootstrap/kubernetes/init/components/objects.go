@@ -66,7 +66,8 @@ func Joining(t cluster.Token, server string, ca []byte) ([]Object, error) {
 	return out, nil
 }
 
-// corefile is CoreDNS' configuration: the cluster's names, and for all others the machine's own name servers.
+// corefile is CoreDNS' configuration: the cluster's names, and for all others the machine's own name servers. Each boot makes it anew; the
+// cluster's owner adds to it by the ConfigMap coredns-custom: plugins of this server in NAME.override, other servers in NAME.server.
 const corefile = `.:5353 {
     errors
     health :8080
@@ -83,7 +84,9 @@ const corefile = `.:5353 {
     loop
     reload
     loadbalance
+    import /etc/coredns/custom/*.override
 }
+import /etc/coredns/custom/*.server
 `
 
 // ControlLabel is the label of the node that is the control plane.
@@ -142,9 +145,11 @@ func dnsPod(image string) object {
 		"tolerations":        []object{{"key": ControlLabel, "effect": "NoSchedule"}, {"key": "CriticalAddonsOnly", "operator": "Exists"}},
 		"containers": []object{{
 			"name": "coredns", "image": image, "imagePullPolicy": "Never",
-			"args":         []string{"-conf", "/etc/coredns/Corefile"},
-			"resources":    object{"limits": object{"memory": "170Mi"}, "requests": object{"cpu": "50m", "memory": "70Mi"}},
-			"volumeMounts": []object{{"name": "config", "mountPath": "/etc/coredns", "readOnly": true}},
+			"args":      []string{"-conf", "/etc/coredns/Corefile"},
+			"resources": object{"limits": object{"memory": "170Mi"}, "requests": object{"cpu": "50m", "memory": "70Mi"}},
+			"volumeMounts": []object{
+				{"name": "config", "mountPath": "/etc/coredns", "readOnly": true}, {"name": "custom", "mountPath": "/etc/coredns/custom", "readOnly": true},
+			},
 			"ports": []object{
 				{"containerPort": 5353, "name": "dns", "protocol": "UDP"}, {"containerPort": 5353, "name": "dns-tcp", "protocol": "TCP"},
 			},
@@ -155,6 +160,9 @@ func dnsPod(image string) object {
 				"capabilities": object{"drop": []string{"ALL"}},
 			},
 		}},
-		"volumes": []object{{"name": "config", "configMap": object{"name": "coredns", "items": []object{{"key": "Corefile", "path": "Corefile"}}}}},
+		"volumes": []object{
+			{"name": "config", "configMap": object{"name": "coredns", "items": []object{{"key": "Corefile", "path": "Corefile"}}}},
+			{"name": "custom", "configMap": object{"name": "coredns-custom", "optional": true}},
+		},
 	}
 }

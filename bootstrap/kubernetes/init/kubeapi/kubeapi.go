@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -24,6 +25,10 @@ import (
 const (
 	// mostBody is the longest answer and the longest event, in bytes.
 	mostBody = 16 << 20
+	// mostObject is the size of an object of a collection, in bytes, from which it is left out: nodes and requests have a few KiB. pageSize
+	// is how many objects a page of a list has: of the longest that the API server stores, 1.5 MiB, a page is no longer than mostBody.
+	mostObject = 128 << 10
+	pageSize   = 10
 	// Timeout is how long a request may take, but for a watch.
 	Timeout = 30 * time.Second
 	// watchFor is how long a watch lasts before the objects are listed again.
@@ -187,6 +192,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 type list struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`
+		Continue        string `json:"continue"`
 	} `json:"metadata"`
 	Items []json.RawMessage `json:"items"`
 }
@@ -199,32 +205,56 @@ type event struct {
 
 // Watch lists the objects of a collection, as /api/v1/nodes, and calls changed with all of them, at first and again whenever
 // one has changed. It returns after some minutes, or with an error; then the caller calls it again. Objects are told apart by
-// namespace and name.
+// namespace and name; one that is longer than mostObject is left out, so that whoever may make objects can't hide the others.
 func (c *Client) Watch(ctx context.Context, path string, changed func(map[string]json.RawMessage) error) error {
-	var all list
-	if err := c.Get(ctx, path, &all); err != nil {
+	objects, version, err := c.List(ctx, path)
+	if err != nil {
 		return err
-	}
-	objects := map[string]json.RawMessage{}
-	for _, o := range all.Items {
-		name, err := nameOf(o)
-		if err != nil {
-			return err
-		}
-		objects[name] = o
 	}
 	if err := changed(objects); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, watchFor+Timeout)
 	defer cancel()
-	query := url.Values{"watch": {"1"}, "resourceVersion": {all.Metadata.ResourceVersion}, "timeoutSeconds": {fmt.Sprint(int(watchFor.Seconds()))}}
+	query := url.Values{"watch": {"1"}, "resourceVersion": {version}, "timeoutSeconds": {strconv.Itoa(int(watchFor.Seconds()))}}
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: path + "?" + query.Encode()})
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
 	return follow(answer.Body, objects, changed)
+}
+
+// List reads all objects of a collection by namespace and name, but for those that are longer than mostObject, and the version of the collection.
+func (c *Client) List(ctx context.Context, path string) (objects map[string]json.RawMessage, version string, err error) {
+	objects = map[string]json.RawMessage{}
+	kept := 0
+	for next := ""; ; {
+		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+		if next != "" {
+			query.Set("continue", next)
+		}
+		var page list
+		if err := c.Get(ctx, path+"?"+query.Encode(), &page); err != nil {
+			return nil, "", err
+		}
+		for _, o := range page.Items {
+			name, err := nameOf(o)
+			if err != nil {
+				return nil, "", err
+			}
+			if len(o) > mostObject {
+				continue
+			}
+			if kept += len(o); kept > mostBody {
+				return nil, "", fmt.Errorf("cannot list %s: its objects have more than %d bytes", path, mostBody)
+			}
+			objects[name] = o
+		}
+		if next = page.Metadata.Continue; next == "" {
+			return objects, page.Metadata.ResourceVersion, nil
+		}
+	}
 }
 
 // follow applies events to objects until the stream ends.
@@ -246,10 +276,10 @@ func follow(stream io.Reader, objects map[string]json.RawMessage, changed func(m
 		if err != nil {
 			return err
 		}
-		switch e.Type {
-		case "ADDED", "MODIFIED":
+		switch {
+		case (e.Type == "ADDED" || e.Type == "MODIFIED") && len(e.Object) <= mostObject:
 			objects[name] = e.Object
-		case "DELETED":
+		case e.Type == "ADDED", e.Type == "MODIFIED", e.Type == "DELETED":
 			delete(objects, name)
 		default:
 			continue

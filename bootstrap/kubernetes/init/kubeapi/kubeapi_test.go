@@ -109,6 +109,7 @@ func TestWatch(t *testing.T) {
 		`{"type":"BOOKMARK","object":` + object("a", "z", 12) + `}`,
 		`{"type":"MODIFIED","object":` + object("a", "x", 13) + `}`,
 		`{"type":"DELETED","object":` + object("b", "x", 14) + `}`,
+		`{"type":"MODIFIED","object":{"metadata":{"namespace":"a","name":"z"},"data":"` + strings.Repeat("x", 200<<10) + `"}}`,
 	}
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
@@ -138,9 +139,27 @@ func TestWatch(t *testing.T) {
 		states = append(states, strings.Join(state, " "))
 		return nil
 	})
-	want := []string{"a/x=1 b/x=2", "a/x=1 a/z=11 b/x=2", "a/x=13 a/z=11 b/x=2", "a/x=13 a/z=11"}
+	want := []string{"a/x=1 b/x=2", "a/x=1 a/z=11 b/x=2", "a/x=13 a/z=11 b/x=2", "a/x=13 a/z=11", "a/x=13"}
 	if err != nil || !slices.Equal(states, want) {
 		t.Errorf("the states are %q, want %q: %v", states, want, err)
+	}
+}
+
+// TestList reads a collection in pages, without objects that are too long to be a machine's or a request.
+func TestList(t *testing.T) {
+	var asked []string
+	long := `{"metadata":{"name":"long"},"data":"` + strings.Repeat("x", 200<<10) + `"}`
+	pages := map[string]string{
+		"":       `{"metadata":{"resourceVersion":"10","continue":"second"},"items":[` + object("a", "x", 1) + "," + long + `]}`,
+		"second": `{"metadata":{"resourceVersion":"10"},"items":[` + object("b", "x", 2) + `]}`,
+	}
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("limit"))
+		io.WriteString(w, pages[r.URL.Query().Get("continue")])
+	})
+	all, version, err := c.List(context.Background(), "/things")
+	if names := slices.Sorted(maps.Keys(all)); err != nil || version != "10" || !slices.Equal(names, []string{"a/x", "b/x"}) || !slices.Equal(asked, []string{"10", "10"}) {
+		t.Errorf("the list has %q at version %s, asked for with limits %q: %v", names, version, asked, err)
 	}
 }
 

@@ -119,6 +119,14 @@ func (a *Authority) Ensure(name string, n Names) (bool, error) {
 	return true, nil
 }
 
+// Valid reports whether the certificate of that name is there, and valid now, whoever it is for.
+func (a *Authority) Valid(name string) bool {
+	have, err := a.store.read(name)
+	now := a.store.now()
+	return err == nil && have.certificate.CheckSignatureFrom(a.pair.certificate) == nil &&
+		!now.Before(have.certificate.NotBefore) && now.Before(have.certificate.NotAfter)
+}
+
 func (n Names) usage() x509.ExtKeyUsage {
 	if len(n.DNS)+len(n.Addresses) > 0 {
 		return x509.ExtKeyUsageServerAuth

@@ -194,3 +194,22 @@ func TestKey(t *testing.T) {
 		t.Error("a damaged key is taken")
 	}
 }
+
+// TestValid: a certificate is valid from its birth to its end, and of its own authority only.
+func TestValid(t *testing.T) {
+	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+	s := pki.Open(t.TempDir(), func() time.Time { return now })
+	ca, other := authority(t, s, "ca"), authority(t, s, "other")
+	ensure(t, ca, "server", server())
+	born := now
+	for after, want := range map[time.Duration]bool{0: true, pki.Lifetime - time.Minute: true, pki.Lifetime + time.Minute: false, -365 * 24 * time.Hour: false} {
+		now = born.Add(after)
+		if ca.Valid("server") != want {
+			t.Errorf("%s after its birth: valid is %t", after, !want)
+		}
+	}
+	now = born
+	if other.Valid("server") || ca.Valid("missing") {
+		t.Error("another's certificate, or none, is valid")
+	}
+}

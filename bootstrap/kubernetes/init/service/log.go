@@ -29,7 +29,7 @@ type Log struct {
 	tail []byte
 }
 
-// OpenLog opens a log to add to it.
+// OpenLog opens a log to add to it. With an error it is in memory only.
 func OpenLog(folder, name string) (*Log, error) {
 	l := &Log{path: filepath.Join(folder, name+".log")}
 	return l, l.open()

@@ -82,7 +82,7 @@ func (r *Runner) Start(spec Spec) (*Service, error) {
 	r.mu.Unlock()
 	log, err := OpenLog(folder, spec.Name)
 	if err != nil {
-		return nil, err
+		r.say("%v: %s goes on without it", err, spec.Name)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Service{spec: spec, log: log, say: r.say, stop: stop, ended: make(chan struct{})}
