@@ -91,17 +91,23 @@ UNWATCHED := crypto/internal/fips140/edwards25519/... filippo.io/edwards25519/..
   github.com/go-json-experiment/json/internal/...
 
 # Most tests wait most of the time: for a process, a kernel or a timer. So more run at once than there are
-# processors. -w leaves out debugging data, which only takes time to link.
-GO_TEST := go test -race -v -count=1 -p 5 -parallel 6 -ldflags=-w $(UNWATCHED:%=-gcflags=%=-race=false)
+# processors: five packages, also when several runs share the machine (bootstrap/turn). -w leaves out debugging data,
+# which only takes time to link.
+AT_ONCE := 5
+GO_TEST := go test -race -v -count=1 -p $(AT_ONCE) -exec '$(BIN)/turn $(AT_ONCE)' -parallel 6 -ldflags=-w $(UNWATCHED:%=-gcflags=%=-race=false)
+
+.PHONY: turn
+turn:
+	@mkdir -p $(BIN) && CGO_ENABLED=0 go build -trimpath -o $(BIN)/turn ./bootstrap/turn
 
 .PHONY: test
-test: setup-tests ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
-	@$(TRIMPATH); $(UNCHROOT) $(GO_TEST) -timeout 45m $(PKG) | bootstrap/testlog
+test: setup-tests turn ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
+	@$(TRIMPATH); $(UNCHROOT) $(GO_TEST) -timeout 80m $(PKG) | bootstrap/testlog
 
 .PHONY: test-short
-test-short: setup-tests ## run the tests of the packages without whole nodes and real backends
+test-short: setup-tests turn ## run the tests of the packages without whole nodes and real backends
 	@$(TRIMPATH); packages="$$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$')"; \
-	  $(UNCHROOT) $(GO_TEST) -timeout 10m $$packages | bootstrap/testlog
+	  $(UNCHROOT) $(GO_TEST) -timeout 30m $$packages | bootstrap/testlog
 
 .PHONY: race
 race: test ## the same as test: the race detector is always on

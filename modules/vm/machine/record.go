@@ -38,9 +38,7 @@ type Record struct {
 	// Process runs it, while it is Running.
 	Process     Process `json:"process"`
 	Accelerator string  `json:"accelerator"`
-	Since       int64   `json:"since"`
-	Ended       int64   `json:"ended"`
-	Next        int64   `json:"next"`
+	Times
 	// Attempt numbers the starts, also those that fail, from any number on: a process that was started for an earlier one
 	// gives up.
 	Attempt uint64 `json:"attempt"`
@@ -49,6 +47,14 @@ type Record struct {
 	Starts   uint64 `json:"starts"`
 	Failures int    `json:"failures"`
 	Cause    string `json:"cause"`
+}
+
+// Times are in nanoseconds of Unix time, 0 for none.
+type Times struct {
+	// Since is when its process was started, Ended when it ended last, Next when a waiting VM is started.
+	Since int64 `json:"since"`
+	Ended int64 `json:"ended"`
+	Next  int64 `json:"next"`
 }
 
 // steadyTime is how long a VM runs until earlier failures no longer count.
