@@ -15,6 +15,8 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 
+	"github.com/croft-edge/croft/modules/vm/launch"
+	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
@@ -110,8 +112,10 @@ func (n *Node) removeGroups() {
 	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "vm", "provision", "unpack", "door"} {
 		removeGroup(n.w, part, n.RunDir())
 	}
-	// That of all VMs is there also without a VM.
+	// Those of all VMs stay when there is none any more.
 	vms, err := cgroup.At("/" + n.Cgroup() + "-vms")
+	removeEmpty(n.w, vms, err)
+	vms, err = cgroup.Beside(launch.ServiceGroup(machine.Files(filepath.Join(n.RunDir(), "vm", "any"))))
 	removeEmpty(n.w, vms, err)
 }
 
