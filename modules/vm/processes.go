@@ -41,7 +41,7 @@ func (p processes) launch(ctx context.Context, r machine.Record) (machine.Proces
 		return machine.Process{}, err
 	}
 	accelerator := qemu.Accelerator(r.Accelerator)
-	khz, err := qemu.ClockKHz(accelerator)
+	khz, err := qemu.ClockKHz(ctx, accelerator)
 	if err != nil {
 		return machine.Process{}, err
 	}

@@ -2,6 +2,7 @@ package vmguest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -162,7 +163,7 @@ func disk(id, file, option string) []string {
 // forever; it compares both clocks, and may give up the better one; it waits a few ticks for the timer's interrupt,
 // and else panics ("MP-BIOS bug: 8254 timer not connected to IO-APIC").
 func SteadyClock() (string, error) {
-	khz, err := qemu.ClockKHz(qemu.TCG)
+	khz, err := qemu.ClockKHz(context.Background(), qemu.TCG)
 	return fmt.Sprintf("tsc_early_khz=%d tsc=reliable no_timer_check", khz), err
 }
 

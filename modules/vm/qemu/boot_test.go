@@ -65,7 +65,7 @@ func TestMicroVM(t *testing.T) {
 		Channels: qemu.Channels{QMP: socket("qmp"), Console: socket("console"), Log: add(os.OpenFile(output, os.O_WRONLY|os.O_APPEND, 0))},
 		Drives:   []qemu.Drive{{Descriptor: add(os.OpenFile(disk, os.O_RDWR, 0)), Serial: "data"}},
 	}
-	khz, err := qemu.ClockKHz(qemu.TCG)
+	khz, err := qemu.ClockKHz(t.Context(), qemu.TCG)
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), program, m.CommandLine(khz)...)
 	cmd.ExtraFiles = files

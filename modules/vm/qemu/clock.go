@@ -1,6 +1,7 @@
 package qemu
 
 import (
+	"context"
 	"runtime"
 	"time"
 
@@ -20,19 +21,26 @@ const (
 // ClockKHz is the rate of the clock of an accelerator's guests in kHz, which Machine.CommandLine tells a guest's kernel; 0 where that needs
 // none. Under TCG it is the rate of this machine's time stamp counter, which the guest reads (QEMU, cpu_get_host_ticks). It is measured, in a
 // tenth of a second: the frequency in /proc/cpuinfo is the processor's at the moment, which on most machines is another.
-func ClockKHz(a Accelerator) (uint64, error) {
+func ClockKHz(ctx context.Context, a Accelerator) (uint64, error) {
 	if a != TCG {
 		return 0, nil
 	}
 	for range clockTries {
-		begin := readClocks()
-		time.Sleep(clockSpan)
-		middle := readClocks()
-		time.Sleep(clockSpan)
-		end := readClocks()
-		first, second := rate(begin, middle), rate(middle, end)
+		var at [3]clocks
+		for i := range at {
+			at[i] = readClocks()
+			if i == len(at)-1 {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			case <-time.After(clockSpan):
+			}
+		}
+		first, second := rate(at[0], at[1]), rate(at[1], at[2])
 		if first > 0 && second > 0 && max(first, second)-min(first, second) <= first/clockError {
-			return rate(begin, end), nil
+			return rate(at[0], at[2]), nil
 		}
 	}
 	return 0, errors.New("cannot emulate VMs: this machine has no time stamp counter that runs steadily")

@@ -72,7 +72,7 @@ func (p Prober) Kernel(ctx context.Context, kernel *os.File) error {
 	a := p.Accelerator
 	ctx, cancel, within := p.bound(ctx)
 	defer cancel()
-	khz, err := ClockKHz(a)
+	khz, err := ClockKHz(ctx, a)
 	if err != nil {
 		return err
 	}
