@@ -24,20 +24,23 @@ import (
 const (
 	// failed is the exit code of turn's own errors.
 	failed = 125
-	// lookAgain is the pause between two looks for a free slot.
+	// lookAgain is the pause between two looks for a free slot, and at the parent.
 	lookAgain = 100 * time.Millisecond
+	// sayAfter is how long it waits before it says so.
+	sayAfter = time.Minute
 )
 
 func main() {
-	code, err := run(filepath.Join(os.TempDir(), "croft-turns"), os.Args[1:])
+	code, err := run(filepath.Join(os.TempDir(), "croft-turns"), sayAfter, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "turn:", err)
 	}
 	os.Exit(code)
 }
 
-// run waits for a slot in the folder, runs the program, passes signals on to it, and returns its exit code.
-func run(folder string, args []string) (code int, err error) {
+// run waits for a slot in the folder, runs the program, passes signals on to it, and returns its exit code. The program ends with
+// whoever has started this process.
+func run(folder string, patience time.Duration, args []string) (code int, err error) {
 	if len(args) < 2 {
 		return failed, errors.New("usage: turn SLOTS PROGRAM [ARGUMENT …]")
 	}
@@ -48,20 +51,22 @@ func run(folder string, args []string) (code int, err error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	defer signal.Stop(signals)
-	lock, err := wait(folder, slots, signals)
+	parent := os.Getppid()
+	lock, err := wait(folder, slots, patience, parent, signals)
 	if err != nil {
 		return failed, err
 	}
 	defer func() { _ = lock.Release() }()
-	return start(args[1:], signals)
+	return start(args[1:], parent, signals)
 }
 
-// wait returns the lock of a free slot.
-func wait(folder string, slots int, signals <-chan os.Signal) (*filelock.Lock, error) {
+// wait returns the lock of a free slot. After a while it says that it waits.
+func wait(folder string, slots int, patience time.Duration, parent int, signals <-chan os.Signal) (*filelock.Lock, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	for {
+	said := time.After(patience)
+	for os.Getppid() == parent {
 		for i := range slots {
 			lock, err := filelock.Try(filepath.Join(folder, strconv.Itoa(i)))
 			if err == nil {
@@ -74,13 +79,16 @@ func wait(folder string, slots int, signals <-chan os.Signal) (*filelock.Lock, e
 		select {
 		case s := <-signals:
 			return nil, fmt.Errorf("ended by signal %s while it waited for its turn", s)
+		case <-said:
+			fmt.Fprintf(os.Stderr, "turn: %d programs run; this one waits until one has ended (fuser %s/* shows them)\n", slots, folder)
 		case <-time.After(lookAgain):
 		}
 	}
+	return nil, errors.New("whoever has started it has ended")
 }
 
 // start runs the program to its end. It ends with this process.
-func start(args []string, signals <-chan os.Signal) (code int, err error) {
+func start(args []string, parent int, signals <-chan os.Signal) (code int, err error) {
 	runtime.LockOSThread() // the program ends with the thread that starts it
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // signals end it
@@ -98,13 +106,17 @@ func start(args []string, signals <-chan os.Signal) (code int, err error) {
 				_ = cmd.Process.Signal(s)
 			case <-done:
 				return
+			case <-time.After(lookAgain):
+				if os.Getppid() != parent {
+					_ = cmd.Process.Signal(syscall.SIGTERM)
+				}
 			}
 		}
 	}()
 	err = cmd.Wait()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return max(exit.ExitCode(), 1), nil // a signal's is -1
+	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+		return exit.ExitCode(), nil
 	}
 	if err != nil {
 		return failed, err

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +15,7 @@ import (
 // TestMain: this binary is also turn itself, with the slots of a folder.
 func TestMain(m *testing.M) {
 	if folder := os.Getenv("TURN_FOLDER"); folder != "" {
-		code, err := run(folder, os.Args[1:])
+		code, err := run(folder, 0, os.Args[1:])
 		if err != nil {
 			os.Stderr.WriteString(err.Error())
 		}
@@ -89,7 +91,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{[]string{"1", "sh", "-c", "echo said; exit 7"}, 7, "said\n"},
 		{[]string{"1", "true"}, 0, ""},
-		{[]string{"1", "sh", "-c", "kill -KILL $$"}, 1, ""},
+		{[]string{"1", "sh", "-c", "kill -KILL $$"}, failed, "signal: killed"},
 		{[]string{"1", "/nowhere"}, failed, "no such file"},
 		{[]string{"0", "true"}, failed, "must be a number from 1 on"},
 		{[]string{"1"}, failed, "usage"},
@@ -110,17 +112,47 @@ func TestAWaitingTurnEnds(t *testing.T) {
 	started(t, first)
 	appears(t, file)
 	waits := turn(t, dir, "1", "true")
+	said, err := waits.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	started(t, waits)
-	time.Sleep(lookAgain)
+	line := make([]byte, 512)
+	n, err := said.Read(line) // it says that it waits
+	if err != nil || !strings.Contains(string(line[:n]), "waits until one has ended") {
+		t.Fatalf("it says %q, %v", line[:n], err)
+	}
 	if err := waits.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+	rest, err := io.ReadAll(said)
+	if err != nil || !strings.Contains(string(rest), "while it waited for its turn") {
+		t.Errorf("it ends with %q, %v", rest, err)
+	}
 	_ = waits.Wait()
-	if code := waits.ProcessState.ExitCode(); code == 0 {
-		t.Error("it has run without a slot")
+	if code := waits.ProcessState.ExitCode(); code != failed {
+		t.Errorf("exit code %d", code)
 	}
 	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.Wait()
+}
+
+// TestItEndsWithItsParent: a program whose starter was killed frees its slot.
+func TestItEndsWithItsParent(t *testing.T) {
+	dir := t.TempDir()
+	file, next := filepath.Join(dir, "runs"), filepath.Join(dir, "next")
+	parent := exec.CommandContext(t.Context(), "sh", "-c", "/proc/"+strconv.Itoa(os.Getpid())+"/exe 1 sh -c 'echo > "+file+"; exec sleep 1000'; true")
+	parent.Env = append(os.Environ(), "TURN_FOLDER="+dir)
+	started(t, parent)
+	appears(t, file)
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	after := turn(t, dir, "1", "sh", "-c", "echo > "+next)
+	started(t, after)
+	appears(t, next)
+	_ = after.Wait()
 }

@@ -248,6 +248,13 @@ func TestMissingConfigDisk(t *testing.T) {
 	if files, err := openFiles(r, at, console, &qemu.Machine{}); node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "config disk") {
 		t.Errorf("its files are %v, %v", files, err)
 	}
+	if drift := infoOf(r, at).Drift; drift != "its config disk is gone" {
+		t.Errorf("its drift is %q", drift)
+	}
+	must(t, at.WriteConfig(w.spec().Config))
+	if drift := infoOf(r, at).Drift; drift != "" {
+		t.Errorf("with its config disk its drift is %q", drift)
+	}
 }
 
 // TestProcessWritesNoFile: a VM's process writes no file but those that it was given, wherever everybody may.

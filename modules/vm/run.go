@@ -35,7 +35,7 @@ func (m *Module) Run(spec node.VMSpec) (node.VMInfo, error) {
 	switch e.record.Phase {
 	case machine.Running:
 		if spec.Tap == e.record.Spec.Tap && tapDrift(spec.Tap) == "" {
-			return infoOf(e.record), nil
+			return infoOf(e.record, m.folder.Of(e.id)), nil
 		}
 		err := m.reconnect(ctx, e, spec)
 		return e.record.Info(), err

@@ -166,10 +166,10 @@ func TestImageDrift(t *testing.T) {
 		if name != "" && name != "data" {
 			want = "its image is gone: " + filepath.Join(dir, name)
 		}
-		if got := infoOf(waiting).Drift; got != want {
+		if got := infoOf(waiting, "").Drift; got != want {
 			t.Errorf("without %q a VM that waits differs by %q, want %q", name, got, want)
 		}
-		if got := infoOf(running).Drift; got != "" {
+		if got := infoOf(running, "").Drift; got != "" {
 			t.Errorf("without %q a VM that runs differs by %q", name, got)
 		}
 		if name != "" {
@@ -177,7 +177,7 @@ func TestImageDrift(t *testing.T) {
 		}
 	}
 	spec.Initrd = ""
-	if got := infoOf(machine.New(spec, firstUID)).Drift; got != "" {
+	if got := infoOf(machine.New(spec, firstUID), "").Drift; got != "" {
 		t.Errorf("a VM without an initrd differs by %q", got)
 	}
 }

@@ -12,19 +12,27 @@ import (
 // Inspect implements node.VMs.
 func (m *Module) Inspect(id string) (node.VMInfo, error) {
 	r, err := m.find("inspect", id)
-	return infoOf(r), err
+	return infoOf(r, m.folder.Of(r.Spec.ID)), err
 }
 
-// infoOf describes a VM as it is now.
-func infoOf(r machine.Record) node.VMInfo {
+// infoOf describes a VM, with these files, as it is now.
+func infoOf(r machine.Record, at machine.Files) node.VMInfo {
 	out := r.Info()
 	switch r.Phase {
 	case machine.Running:
 		out.Drift = tapDrift(r.Spec.Tap)
 	case machine.Waiting:
-		out.Drift = imageDrift(r.Spec)
+		if out.Drift = imageDrift(r.Spec); out.Drift == "" && configMissing(r, at) {
+			out.Drift = "its config disk is gone"
+		}
 	}
 	return out
+}
+
+// configMissing reports whether a VM's config disk isn't where it should be: its reservation makes it anew.
+func configMissing(r machine.Record, at machine.Files) bool {
+	_, err := os.Lstat(at.Config())
+	return r.Configured && os.IsNotExist(err)
 }
 
 // imageDrift is why a VM that waits can't be started as it is recorded: a file of its image is gone, so it must be run again
@@ -60,7 +68,7 @@ func (m *Module) Exists(id string) (bool, error) {
 func (m *Module) List() ([]node.VMInfo, error) {
 	out := []node.VMInfo{}
 	for _, r := range m.table.records() {
-		out = append(out, infoOf(r))
+		out = append(out, infoOf(r, m.folder.Of(r.Spec.ID)))
 	}
 	return out, nil
 }
@@ -96,7 +104,11 @@ func (m *Module) Stats(id string) (node.VMStats, error) {
 	if err != nil {
 		return node.VMStats{}, err
 	}
-	return node.VMStats{ID: id, At: time.Now().UnixNano(), CPU: cpu, Memory: group.Memory(), MemoryLimit: memory(r)}, nil
+	limit := group.Limits(cgroup.Limits{Memory: 1}).Memory // one that an earlier croft has started has another
+	if limit == 0 {
+		limit = memory(r)
+	}
+	return node.VMStats{ID: id, At: time.Now().UnixNano(), CPU: cpu, Memory: group.Memory(), MemoryLimit: limit}, nil
 }
 
 // Status implements node.VMs.

@@ -11,6 +11,9 @@ import (
 // ErrNoLandlock is the error of NoWrites on a kernel without Landlock (Linux 5.13), or with Landlock switched off.
 var ErrNoLandlock = errors.New("this machine's kernel has no Landlock")
 
+// ErrTruncates is the error of NoWrites on a kernel before Linux 6.2: all is forbidden but emptying files by their paths.
+var ErrTruncates = errors.New("Landlock of this machine's kernel lets files be emptied")
+
 // Versions of Landlock's interface from which it knows more kinds of access (Documentation/userspace-api/landlock.rst).
 const (
 	versionOfRefer    = 2
@@ -33,7 +36,7 @@ func writes(version uintptr) uint64 {
 
 // NoWrites keeps the calling thread, and the program that it executes, from opening files for writing, and from making and removing
 // any, for good. The files of except may be written still, where they exist. Files that are open stay as they are, and what may be read may be
-// read. The thread must have given up new privileges.
+// read. The thread must have given up new privileges. ErrTruncates and ErrNoLandlock say what the kernel can't forbid.
 func NoWrites(except ...string) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -53,6 +56,9 @@ func NoWrites(except ...string) error {
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0, 0); errno != 0 {
 		return errors.Wrap(errno, "cannot give up writing files")
+	}
+	if version < versionOfTruncate {
+		return ErrTruncates
 	}
 	return nil
 }

@@ -49,14 +49,30 @@ func (a *approver) follow(ctx context.Context) {
 		}
 	}()
 	for {
-		err := a.admin.Watch(ctx, requestsPath, func(all map[string]json.RawMessage) error { return a.changed(ctx, all) })
+		err := a.admin.Watch(ctx, requestsPath, a.keep, func(all map[string]json.RawMessage) error { return a.changed(ctx, all) })
 		if err != nil {
 			<-time.After(2 * retryPause)
 		}
 	}
 }
 
-// changed is called with all requests of the cluster.
+// mostRequest is the size of a request from which it isn't a machine's, in bytes.
+const mostRequest = 16 << 10
+
+// keep keeps of pending requests what approval.Request has.
+func (a *approver) keep(raw json.RawMessage) json.RawMessage {
+	var r approval.Request
+	if json.Unmarshal(raw, &r) != nil || !a.known.Pending(r) {
+		return nil
+	}
+	kept, err := json.Marshal(r)
+	if err != nil || len(kept) > mostRequest {
+		return nil
+	}
+	return kept
+}
+
+// changed is called with the pending requests of the cluster.
 func (a *approver) changed(ctx context.Context, all map[string]json.RawMessage) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,10 +83,6 @@ func (a *approver) changed(ctx context.Context, all map[string]json.RawMessage) 
 
 // decide approves requests, or says why not. An error is of the API server; what isn't decided then is with the next call.
 func (a *approver) decide(ctx context.Context) error {
-	maps.DeleteFunc(a.requests, func(_ string, raw json.RawMessage) bool {
-		var r approval.Request
-		return json.Unmarshal(raw, &r) != nil || !a.known.Pending(r)
-	})
 	if len(a.requests) == 0 {
 		return nil
 	}
@@ -85,10 +97,8 @@ func (a *approver) decide(ctx context.Context) error {
 			why = now.Check(r)
 		}
 		if why == nil {
-			why = a.approve(ctx, r.Metadata.Name, raw)
-			var answer *kubeapi.Error
-			if why != nil && (!errors.As(why, &answer) || answer.Code/100 != http.StatusBadRequest/100) {
-				return why
+			if why, err = a.approve(ctx, now, r.Metadata.Name); err != nil {
+				return err
 			}
 		}
 		if why == nil {
@@ -104,7 +114,7 @@ func (a *approver) decide(ctx context.Context) error {
 // cluster is the cluster with its machines.
 func (a *approver) cluster(ctx context.Context) (approval.Cluster, error) {
 	now := a.known
-	nodes, _, err := a.admin.List(ctx, nodesPath)
+	nodes, _, err := a.admin.List(ctx, nodesPath, keepNode)
 	if err != nil {
 		return now, err
 	}
@@ -122,19 +132,41 @@ func (a *approver) cluster(ctx context.Context) (approval.Cluster, error) {
 	return now, nil
 }
 
-// approve tells the API server that a request is approved. One that has changed meanwhile is seen again.
-func (a *approver) approve(ctx context.Context, name string, raw json.RawMessage) error {
+// approve tells the API server that a request is approved, as it is now, or says why not. One that has gone or changed is no longer
+// this one.
+func (a *approver) approve(ctx context.Context, now approval.Cluster, name string) (why, failed error) {
+	at := requestsPath + "/" + url.PathEscape(name)
+	var raw json.RawMessage
+	err := a.admin.Get(ctx, at, &raw)
+	if err != nil {
+		return refusal(err)
+	}
+	var r approval.Request
 	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return err
+	if err := errors.Join(json.Unmarshal(raw, &r), json.Unmarshal(raw, &object)); err != nil {
+		return err, nil
+	}
+	if !a.known.Pending(r) {
+		return nil, nil
+	}
+	if why := now.Check(r); why != nil {
+		return why, nil
 	}
 	object["status"] = map[string]any{"conditions": []map[string]any{{
 		"type": "Approved", "status": "True", "reason": "CroftApproved", "message": "the names and addresses are the machine's",
 		"lastUpdateTime": time.Now().UTC().Format(time.RFC3339),
 	}}}
-	err := a.admin.Replace(ctx, requestsPath+"/"+url.PathEscape(name)+"/approval", object)
-	if kubeapi.IsCode(err, http.StatusConflict) || kubeapi.IsCode(err, http.StatusNotFound) {
-		return nil
+	return refusal(a.admin.Replace(ctx, at+"/approval", object))
+}
+
+// refusal tells what the API server says about one request from its failures, which concern all.
+func refusal(err error) (why, failed error) {
+	var answer *kubeapi.Error
+	switch {
+	case err == nil, kubeapi.IsCode(err, http.StatusConflict), kubeapi.IsCode(err, http.StatusNotFound):
+		return nil, nil
+	case errors.As(err, &answer) && answer.Code/100 == http.StatusBadRequest/100:
+		return err, nil
 	}
-	return err
+	return nil, err
 }

@@ -24,6 +24,7 @@ import (
 // apiServer has machines, and takes approvals.
 type apiServer struct {
 	machines []string
+	requests map[string]json.RawMessage
 	approved []string
 	answer   int
 }
@@ -40,6 +41,10 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.answer != 0 {
 			w.WriteHeader(s.answer)
 		}
+		return
+	}
+	if name, one := strings.CutPrefix(r.URL.Path, requestsPath+"/"); one {
+		w.Write(s.requests[name]) //nolint:errcheck // the client says so
 		return
 	}
 	fmt.Fprintf(w, `{"metadata":{"resourceVersion":"1"},"items":[%s]}`, strings.Join(s.machines, ","))
@@ -88,7 +93,9 @@ func TestRefusalPasses(t *testing.T) {
 	}
 	a := newApprover(approval.Cluster{Control: approval.Machine{Name: "1-1", Addresses: []string{"10.1.2.10"}, Ready: true}}, admin)
 	ctx := context.Background()
-	if err := a.changed(ctx, map[string]json.RawMessage{"/csr-8-1": serving(t, "8-1", "10.1.2.11")}); err != nil || len(server.approved) != 0 {
+	first, second := serving(t, "8-1", "10.1.2.11"), serving(t, "9-1", "10.1.2.12")
+	server.requests = map[string]json.RawMessage{"csr-8-1": first, "csr-9-1": second}
+	if err := a.changed(ctx, map[string]json.RawMessage{"/csr-8-1": a.keep(first)}); err != nil || len(server.approved) != 0 {
 		t.Fatalf("while the other is there: %v, %v", server.approved, err)
 	}
 	server.machines[0] = machineJSON("7-2", "10.1.2.11", "Unknown")
@@ -99,11 +106,51 @@ func TestRefusalPasses(t *testing.T) {
 		t.Errorf("again: %v, %v", server.approved, err)
 	}
 	server.answer = 422
-	if err := a.changed(ctx, map[string]json.RawMessage{"/csr-9-1": serving(t, "9-1", "10.1.2.12")}); err != nil || len(a.requests) != 1 {
+	if err := a.changed(ctx, map[string]json.RawMessage{"/csr-9-1": a.keep(second)}); err != nil || len(a.requests) != 1 {
 		t.Errorf("a request that the API server refuses: %v", err)
 	}
 	server.answer = 0
 	if err := a.decide(ctx); err != nil || len(server.approved) != 2 || len(a.told) != 1 {
 		t.Errorf("when it takes it: %v, %v, %v", server.approved, a.told, err)
+	}
+}
+
+// TestKeptObjects: of requests and machines little is kept, however long they are.
+func TestKeptObjects(t *testing.T) {
+	a := newApprover(approval.Cluster{}, nil)
+	if kept := a.keep(serving(t, "8-1", "10.1.2.11")); kept == nil {
+		t.Error("a machine's request is left out")
+	}
+	long := `{"metadata":{"name":"x"},"spec":{"signerName":"` + approval.Serving + `","usages":["` + strings.Repeat("x", 1<<20) + `"]}}`
+	for _, raw := range []string{long, `{"metadata":{"name":"x"},"spec":{"signerName":"another"}}`, `{"metadata":1}`} {
+		if kept := a.keep(json.RawMessage(raw)); kept != nil {
+			t.Errorf("of %.80s %d bytes are kept", raw, len(kept))
+		}
+	}
+	machine := `{"metadata":{"name":"8-1","labels":{"a":"b"},"annotations":{"x":"` + strings.Repeat("x", 200<<10) + `"}},"spec":{"podCIDR":"100.96.1.0/24"},
+		"status":{"addresses":[{"type":"InternalIP","address":"10.1.2.11"}],"conditions":[{"type":"Ready","status":"True","message":"` + strings.Repeat("m", 1<<20) + `"}]}}`
+	kept := keepNode(json.RawMessage(machine))
+	var n nodeObject
+	if err := json.Unmarshal(kept, &n); err != nil || len(kept) > 2<<10 || !n.ready() || n.Spec.PodCIDR != "100.96.1.0/24" || len(n.Metadata.Labels) != 0 {
+		t.Errorf("of a machine is kept %.300s, %v", kept, err)
+	}
+	if keepNode(json.RawMessage(`{"metadata":{"name":1}}`)) != nil {
+		t.Error("what can't be read is kept")
+	}
+}
+
+// TestLabels: a file system is croft's by its label, and ext4's by its magic number.
+func TestLabels(t *testing.T) {
+	first := make([]byte, firstBytes)
+	if !isEmpty(first) || labelOf(first) != "" {
+		t.Error("an empty disk has something")
+	}
+	copy(first[labelAt:], dataLabel)
+	if isEmpty(first) || labelOf(first) != "" {
+		t.Error("a label without ext4's magic number is one")
+	}
+	copy(first[magicAt:], magic)
+	if label := labelOf(first); label != dataLabel {
+		t.Errorf("the label is %q", label)
 	}
 }

@@ -75,41 +75,11 @@ func loadModules() {
 	}
 }
 
-// mountData mounts the data disk, and parts of it at /var, /etc and /root. An empty disk gets a file system; one that holds
-// anything but croft's file system is left alone.
+// mountData mounts the data disk, and parts of it at /var, /etc and /root.
 func mountData() error {
-	disk, err := waitForDisk(dataSerial)
-	if err != nil {
+	if err := mountDisk(); err != nil {
 		return err
 	}
-	empty, err := isEmpty(disk.Device())
-	if err != nil {
-		return err
-	}
-	// After an error the next boot mends it: a machine whose disk can only be read does nothing of use.
-	options := "noinit_itable,errors=panic"
-	switch {
-	case empty:
-		say("making a file system on %s, %d GiB", disk.Name, disk.Bytes>>30)
-		if err := command("/usr/sbin/mke2fs", "-q", "-F", "-t", "ext4", "-L", "croft-data", "-m", "1", "-E", "lazy_itable_init=1,lazy_journal_init=1", disk.Device()); err != nil {
-			return err
-		}
-	case repair(disk.Device()) != nil:
-		options = "noinit_itable,errors=remount-ro" // its owner may save what can be read
-	}
-	if err := os.MkdirAll(dataAt, 0o755); err != nil {
-		return err
-	}
-	// The tables of inodes that mke2fs left out aren't written as zeros in the background: a new disk has only zeros.
-	if err := unix.Mount(disk.Device(), dataAt, "ext4", unix.MS_NOATIME, options); err != nil {
-		return fmt.Errorf("cannot mount the data disk %s, which is left as it is: %w", disk.Name, err)
-	}
-	// The disk may have grown. The tables of inodes of what is new are written, which takes long on a slow disk.
-	go func() {
-		if err := command("/usr/sbin/resize2fs", disk.Device()); err != nil {
-			say("the file system doesn't grow: %v", err)
-		}
-	}()
 	if err := os.MkdirAll(dataAt+"/var", 0o755); err != nil {
 		return err
 	}
@@ -129,10 +99,46 @@ func mountData() error {
 	return nil
 }
 
+// mountDisk mounts the data disk at dataAt. An empty one gets a file system, croft's own is mended; anything else is left alone.
+func mountDisk() error {
+	disk, err := waitForDisk(dataSerial)
+	if err != nil {
+		return err
+	}
+	first, err := firstBlock(disk.Device())
+	if err != nil {
+		return err
+	}
+	switch {
+	case isEmpty(first):
+		say("making a file system on %s, %d GiB", disk.Name, disk.Bytes>>30)
+		if err := command("/usr/sbin/mke2fs", "-q", "-F", "-t", "ext4", "-L", dataLabel, "-m", "1", "-E", "lazy_itable_init=1,lazy_journal_init=1", disk.Device()); err != nil {
+			return err
+		}
+	case labelOf(first) == dataLabel:
+		if err := repair(disk.Device()); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dataAt, 0o755); err != nil {
+		return err
+	}
+	// The tables of inodes that mke2fs left out aren't written as zeros in the background: a new disk has only zeros. After an error
+	// the next boot mends it: a machine whose disk can only be read does nothing of use.
+	if err := unix.Mount(disk.Device(), dataAt, "ext4", unix.MS_NOATIME, "noinit_itable,errors=panic"); err != nil {
+		return fmt.Errorf("cannot mount the data disk %s: %w", disk.Name, err)
+	}
+	// The disk may have grown.
+	if err := command("/usr/sbin/resize2fs", disk.Device()); err != nil {
+		say("the file system doesn't grow: %v", err)
+	}
+	return nil
+}
+
 // repair mends what a power cut or a failing disk has left, as far as that needs no decision.
 func repair(device string) error {
+	const leftErrors = 4                                                        // and the exit codes above it; those below are of what was mended (e2fsck(8))
 	out, err := exec.Command("/usr/sbin/e2fsck", "-p", device).CombinedOutput() //nolint:noctx // it ends by itself
-	const leftErrors = 4                                                        // and the codes above it; those below are of what was mended (e2fsck(8))
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -141,8 +147,22 @@ func repair(device string) error {
 		say("the data disk's file system was mended: %s", oneLine(out))
 		return nil
 	}
-	say("the data disk's file system is damaged: %v: %s", err, oneLine(out))
-	return err
+	return fmt.Errorf("the data disk is damaged, and isn't mounted; its owner mends it at the console by e2fsck %s: %w: %s", device, err, oneLine(out))
+}
+
+// beingMended reports whether a program has the data disk open for itself, as e2fsck does, while it isn't mounted.
+func beingMended() bool {
+	for _, disk := range guest.Disks() {
+		if disk.Serial != dataSerial || strings.Contains(guest.ReadText("/proc/mounts"), " "+dataAt+" ") {
+			continue
+		}
+		fd, err := unix.Open(disk.Device(), unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+		if err == nil {
+			unix.Close(fd) //nolint:errcheck // nothing was written
+		}
+		return errors.Is(err, unix.EBUSY)
+	}
+	return false
 }
 
 // mountOver makes a folder of the root file system writable: what changes is on the data disk.
@@ -160,21 +180,40 @@ func mountOver(at string) error {
 	return nil
 }
 
-// superblock is where a file system of ext4 begins to be one: it is written last when one is made.
-const superblock = 4096
+// What a file system of ext4 begins with (Documentation/filesystems/ext4/super.rst): its superblock is written last when one is made.
+const (
+	firstBytes = 4096
+	magicAt    = 1024 + 0x38
+	magic      = "\x53\xef"
+	labelAt    = 1024 + 0x78
+	labelBytes = 16
+	// dataLabel is the label of the data disk's file system.
+	dataLabel = "croft-data"
+)
 
-// isEmpty reports whether a disk's first 4 KiB are zeros.
-func isEmpty(device string) (bool, error) {
+// firstBlock reads the first bytes of a disk.
+func firstBlock(device string) ([]byte, error) {
 	f, err := os.Open(device)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer f.Close()
-	first := make([]byte, superblock)
+	first := make([]byte, firstBytes)
 	if _, err := f.ReadAt(first, 0); err != nil {
-		return false, fmt.Errorf("cannot read the data disk: %w", err)
+		return nil, fmt.Errorf("cannot read the data disk: %w", err)
 	}
-	return len(bytes.Trim(first, "\x00")) == 0, nil
+	return first, nil
+}
+
+// isEmpty reports whether a disk that begins so has nothing.
+func isEmpty(first []byte) bool { return len(bytes.Trim(first, "\x00")) == 0 }
+
+// labelOf is the label of the file system that begins so; empty for one that isn't ext4's.
+func labelOf(first []byte) string {
+	if string(first[magicAt:magicAt+len(magic)]) != magic {
+		return ""
+	}
+	return string(bytes.TrimRight(first[labelAt:labelAt+labelBytes], "\x00"))
 }
 
 // readBootData reads the config disk.

@@ -2,11 +2,14 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/croft-edge/croft/bootstrap/kubernetes/init/components"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/overlay"
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // nodesPath is the collection of the cluster's machines.
@@ -37,6 +40,30 @@ type nodeCondition struct {
 	Message string `json:"message"`
 	// Reported is when the kubelet reported last.
 	Reported string `json:"lastHeartbeatTime"`
+}
+
+// longestMessage is how much of a condition's message is kept, in bytes.
+const longestMessage = 1 << 10
+
+// keepNode keeps of a machine what nodeObject has, and of its labels the one that matters; it leaves out one that can't be read.
+func keepNode(raw json.RawMessage) json.RawMessage {
+	var n nodeObject
+	if json.Unmarshal(raw, &n) != nil {
+		return nil
+	}
+	label, has := n.Metadata.Labels[components.ControlLabel]
+	n.Metadata.Labels = nil
+	if has {
+		n.Metadata.Labels = map[string]string{components.ControlLabel: clip.Text(label, longestMessage)}
+	}
+	for i := range n.Status.Conditions {
+		n.Status.Conditions[i].Message = clip.Text(n.Status.Conditions[i].Message, longestMessage)
+	}
+	kept, err := json.Marshal(n)
+	if err != nil {
+		return nil
+	}
+	return kept
 }
 
 // condition is the one of readiness; nil if there is none.

@@ -68,13 +68,15 @@ type podNetwork struct {
 	self    overlay.Machine
 	rules   string
 	proxied bool
+	// reported is set once the kubelet has reported since its start.
+	reported bool
 }
 
 // follow sets the pods' network up for the cluster's machines whenever these change.
 func (p *podNetwork) follow(ctx context.Context, client *kubeapi.Client) {
 	for {
 		client.Close()
-		err := client.Watch(ctx, nodesPath, func(all map[string]json.RawMessage) error {
+		err := client.Watch(ctx, nodesPath, keepNode, func(all map[string]json.RawMessage) error {
 			p.apply(ctx, all)
 			p.show()
 			return nil
@@ -270,7 +272,7 @@ func (p *podNetwork) show() {
 		p.machine.status.set("the cluster doesn't know the machine yet")
 	case p.failure != nil:
 		p.machine.status.set("the pods' network: %v", p.failure)
-	case own.condition() == nil || !own.condition().reportedSince(p.member.started()):
+	case !p.hasReported(*own):
 		p.machine.status.set("the kubelet hasn't reported yet")
 	case !own.ready():
 		p.machine.status.set("the kubelet isn't ready: %s", own.condition().Message)
@@ -283,6 +285,13 @@ func (p *podNetwork) show() {
 		}
 		p.machine.status.set("ready")
 	}
+}
+
+// hasReported reports whether the kubelet has reported since its start. Once is enough: a clock that is set later changes nothing.
+func (p *podNetwork) hasReported(own nodeObject) bool {
+	c := own.condition()
+	p.reported = c != nil && (p.reported || c.reportedSince(p.member.started()))
+	return p.reported
 }
 
 // proxyHealth asks kube-proxy whether the rules of services are set.

@@ -36,13 +36,15 @@ type machine struct {
 	imported atomic.Bool
 }
 
-// run boots the machine. One that can't be booted stays as it is, so that its owner can look at it by the console.
+// run boots the machine. One that can't be booted stays as it is for a while, so that its owner can look at it by the console, and mend its disk.
 func run() {
 	m := &machine{status: &status{}}
 	err := m.boot(context.Background())
 	say("cannot boot: %v; the machine starts again in %s", err, bootAgain)
 	m.status.set("cannot boot: %v", err)
-	<-time.After(bootAgain)
+	for again := true; again; again = beingMended() {
+		<-time.After(bootAgain)
+	}
 	if err := guest.Stop(unix.LINUX_REBOOT_CMD_RESTART); err != nil {
 		say("cannot start again: %v", err)
 	}

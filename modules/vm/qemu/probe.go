@@ -70,12 +70,12 @@ func (p Prober) Firmware(ctx context.Context) error {
 // machines short guests run with KVM and kernels hang. It returns nil when the kernel came that far in time.
 func (p Prober) Kernel(ctx context.Context, kernel *os.File) error {
 	a := p.Accelerator
-	ctx, cancel, within := p.bound(ctx)
-	defer cancel()
 	khz, err := ClockKHz(ctx, a)
 	if err != nil {
 		return err
 	}
+	ctx, cancel, within := p.bound(ctx)
+	defer cancel()
 	line := Machine{Accelerator: a, Arguments: "panic=-1"}.append(khz)
 	out, _, err := p.run(ctx, kernel, "-m", "128M", "-kernel", opened(firstFile), "-append", line, "-serial", "stdio")
 	switch {

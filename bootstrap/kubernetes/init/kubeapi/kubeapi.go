@@ -25,10 +25,9 @@ import (
 const (
 	// mostBody is the longest answer and the longest event, in bytes.
 	mostBody = 16 << 20
-	// mostObject is the size of an object of a collection, in bytes, from which it is left out: nodes and requests have a few KiB. pageSize
-	// is how many objects a page of a list has: of the longest that the API server stores, 1.5 MiB, a page is no longer than mostBody.
-	mostObject = 128 << 10
-	pageSize   = 10
+	// pageSize is how many objects a page of a list has: of the longest that the API server stores, 1.5 MiB, a page is no longer than
+	// mostBody.
+	pageSize = 10
 	// Timeout is how long a request may take, but for a watch.
 	Timeout = 30 * time.Second
 	// watchFor is how long a watch lasts before the objects are listed again.
@@ -203,11 +202,15 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
+// Keep returns what is kept of an object of a collection: whoever may make objects decides how long they are, so it is the little
+// that is needed. Nil leaves the object out.
+type Keep func(object json.RawMessage) json.RawMessage
+
 // Watch lists the objects of a collection, as /api/v1/nodes, and calls changed with all of them, at first and again whenever
 // one has changed. It returns after some minutes, or with an error; then the caller calls it again. Objects are told apart by
-// namespace and name; one that is longer than mostObject is left out, so that whoever may make objects can't hide the others.
-func (c *Client) Watch(ctx context.Context, path string, changed func(map[string]json.RawMessage) error) error {
-	objects, version, err := c.List(ctx, path)
+// namespace and name.
+func (c *Client) Watch(ctx context.Context, path string, keep Keep, changed func(map[string]json.RawMessage) error) error {
+	objects, version, err := c.List(ctx, path, keep)
 	if err != nil {
 		return err
 	}
@@ -222,13 +225,12 @@ func (c *Client) Watch(ctx context.Context, path string, changed func(map[string
 		return err
 	}
 	defer answer.Body.Close()
-	return follow(answer.Body, objects, changed)
+	return follow(answer.Body, objects, keep, changed)
 }
 
-// List reads all objects of a collection by namespace and name, but for those that are longer than mostObject, and the version of the collection.
-func (c *Client) List(ctx context.Context, path string) (objects map[string]json.RawMessage, version string, err error) {
+// List reads all objects of a collection by namespace and name, and the version of the collection.
+func (c *Client) List(ctx context.Context, path string, keep Keep) (objects map[string]json.RawMessage, version string, err error) {
 	objects = map[string]json.RawMessage{}
-	kept := 0
 	for next := ""; ; {
 		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 		if next != "" {
@@ -243,13 +245,9 @@ func (c *Client) List(ctx context.Context, path string) (objects map[string]json
 			if err != nil {
 				return nil, "", err
 			}
-			if len(o) > mostObject {
-				continue
+			if o = keep(o); o != nil {
+				objects[name] = o
 			}
-			if kept += len(o); kept > mostBody {
-				return nil, "", fmt.Errorf("cannot list %s: its objects have more than %d bytes", path, mostBody)
-			}
-			objects[name] = o
 		}
 		if next = page.Metadata.Continue; next == "" {
 			return objects, page.Metadata.ResourceVersion, nil
@@ -258,7 +256,7 @@ func (c *Client) List(ctx context.Context, path string) (objects map[string]json
 }
 
 // follow applies events to objects until the stream ends.
-func follow(stream io.Reader, objects map[string]json.RawMessage, changed func(map[string]json.RawMessage) error) error {
+func follow(stream io.Reader, objects map[string]json.RawMessage, keep Keep, changed func(map[string]json.RawMessage) error) error {
 	limited := &io.LimitedReader{R: stream, N: mostBody}
 	in := json.NewDecoder(limited)
 	for {
@@ -276,10 +274,13 @@ func follow(stream io.Reader, objects map[string]json.RawMessage, changed func(m
 		if err != nil {
 			return err
 		}
-		switch {
-		case (e.Type == "ADDED" || e.Type == "MODIFIED") && len(e.Object) <= mostObject:
-			objects[name] = e.Object
-		case e.Type == "ADDED", e.Type == "MODIFIED", e.Type == "DELETED":
+		switch e.Type {
+		case "ADDED", "MODIFIED":
+			delete(objects, name)
+			if kept := keep(e.Object); kept != nil {
+				objects[name] = kept
+			}
+		case "DELETED":
 			delete(objects, name)
 		default:
 			continue
