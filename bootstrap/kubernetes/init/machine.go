@@ -158,7 +158,7 @@ func beingMended() bool {
 		}
 		fd, err := unix.Open(disk.Device(), unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
 		if err == nil {
-			unix.Close(fd) //nolint:errcheck // nothing was written
+			unix.Close(fd)
 		}
 		return errors.Is(err, unix.EBUSY)
 	}
