@@ -24,6 +24,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
@@ -135,6 +136,10 @@ func TestAddedModule(t *testing.T) {
 func takeDown(t *testing.T, c config.Config, dir string) {
 	t.Helper()
 	if err := container.TakeDown(context.Background(), c, module.Processes(withPower())); err != nil {
+		t.Error(err)
+	}
+	// The group of all VMs is there without any.
+	if err := cgroup.End(context.Background(), "/"+c.Containers.Cgroup+"-vms"); err != nil {
 		t.Error(err)
 	}
 	if err := storage.Destroy(context.Background(), c, "", true); err != nil {

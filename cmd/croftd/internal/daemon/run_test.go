@@ -18,6 +18,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -46,6 +47,10 @@ func load(t *testing.T, flags map[string]string) config.Config {
 	}
 	t.Cleanup(func() {
 		if err := container.TakeDown(context.Background(), loaded.Config, module.Processes(modules.All())); err != nil {
+			t.Error(err)
+		}
+		// The group of all VMs is there without any.
+		if err := cgroup.End(context.Background(), "/"+loaded.Containers.Cgroup+"-vms"); err != nil {
 			t.Error(err)
 		}
 		if err := storage.Destroy(context.Background(), loaded.Config, "", true); err != nil {
