@@ -186,16 +186,26 @@ func (s *Service) once(ctx context.Context) error {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 		cmd.SysProcAttr.Setctty = true
 	}
-	if err := cmd.Start(); err != nil {
+	if err := s.begin(cmd); err != nil {
 		return err
 	}
-	s.set(cmd)
 	defer s.set(nil)
 	err := cmd.Wait()
 	if err == nil {
 		return fmt.Errorf("exit status 0")
 	}
 	return fmt.Errorf("%s", strings.TrimSpace(err.Error()))
+}
+
+// begin starts the process. A Restart that comes meanwhile waits, and ends it: it may have read its files already.
+func (s *Service) begin(cmd *exec.Cmd) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := cmd.Start()
+	if err == nil {
+		s.process = cmd
+	}
+	return err
 }
 
 func (s *Service) set(cmd *exec.Cmd) {
