@@ -64,8 +64,15 @@ func TestTurns(t *testing.T) {
 	started(t, two)
 	appears(t, at("one"))
 	appears(t, at("two"))
+	said, err := three.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	started(t, three)
-	time.Sleep(3 * lookAgain)
+	line := make([]byte, 512)
+	if n, err := said.Read(line); err != nil || !strings.Contains(string(line[:n]), "waits until one has ended") {
+		t.Fatalf("the third says %q, %v", line[:n], err)
+	}
 	if _, err := os.Stat(at("three")); err == nil {
 		t.Error("three programs run in two slots")
 	}

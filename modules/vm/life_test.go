@@ -56,19 +56,22 @@ func TestLife(t *testing.T) {
 	checkClaims(t, m, spec, info)
 	checkUse(t, m, spec)
 
-	// A kernel that panics resets its machine.
-	must(t, w.client().Post(ctx, "/crash?how=panic", nil))
-	eventually(t, "the guest is started again", func() error {
-		now, err := m.Inspect("7-1")
-		if err != nil || now.Restarts != 1 || now.State != node.VMRunning || now.Ended == 0 || now.Cause == "" || now.PID == info.PID {
-			return fmt.Errorf("it is %+v, %w", now, err)
+	// A guest that is switched off ends; one whose kernel panics resets its machine.
+	for i, how := range []string{"off", "panic"} {
+		restarts := uint64(i + 1)
+		must(t, w.client().Post(ctx, "/crash?how="+how, nil))
+		eventually(t, "the guest is started again", func() error {
+			now, err := m.Inspect("7-1")
+			if err != nil || now.Restarts != restarts || now.State != node.VMRunning || now.Ended == 0 || now.Cause == "" || now.PID == info.PID {
+				return fmt.Errorf("it is %+v, %w", now, err)
+			}
+			return nil
+		})
+		boot, err = w.client().Wait(ctx)
+		must(t, err)
+		if kept, err := w.client().ReadDisk(ctx, 1<<20, 4); err != nil || string(kept) != "kept" || boot.Boots != i+2 {
+			t.Errorf("after a crash the disk has %q, %v; it was booted %d times", kept, err, boot.Boots)
 		}
-		return nil
-	})
-	boot, err = w.client().Wait(ctx)
-	must(t, err)
-	if kept, err := w.client().ReadDisk(ctx, 1<<20, 4); err != nil || string(kept) != "kept" || boot.Boots != 2 {
-		t.Errorf("after a crash the disk has %q, %v; it was booted %d times", kept, err, boot.Boots)
 	}
 	must(t, w.client().Post(ctx, "/ignore-power", nil))
 	must(t, m.Delete("7-1"))

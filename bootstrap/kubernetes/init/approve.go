@@ -56,9 +56,6 @@ func (a *approver) follow(ctx context.Context) {
 	}
 }
 
-// mostRequest is the size of a request from which it isn't a machine's, in bytes.
-const mostRequest = 16 << 10
-
 // keep keeps of pending requests what approval.Request has.
 func (a *approver) keep(raw json.RawMessage) json.RawMessage {
 	var r approval.Request
@@ -66,7 +63,7 @@ func (a *approver) keep(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	kept, err := json.Marshal(r)
-	if err != nil || len(kept) > mostRequest {
+	if err != nil {
 		return nil
 	}
 	return kept
@@ -114,7 +111,7 @@ func (a *approver) decide(ctx context.Context) error {
 // cluster is the cluster with its machines.
 func (a *approver) cluster(ctx context.Context) (approval.Cluster, error) {
 	now := a.known
-	nodes, _, err := a.admin.List(ctx, nodesPath, keepNode)
+	nodes, err := a.admin.List(ctx, nodesPath, keepNode)
 	if err != nil {
 		return now, err
 	}

@@ -137,7 +137,8 @@ func mountDisk() error {
 
 // repair mends what a power cut or a failing disk has left, as far as that needs no decision.
 func repair(device string) error {
-	const leftErrors = 4                                                        // and the exit codes above it; those below are of what was mended (e2fsck(8))
+	// This exit code of e2fsck(8) and those above it are of errors that are left; those below are of what was mended.
+	const leftErrors = 4
 	out, err := exec.Command("/usr/sbin/e2fsck", "-p", device).CombinedOutput() //nolint:noctx // it ends by itself
 	var exit *exec.ExitError
 	switch {

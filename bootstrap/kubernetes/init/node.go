@@ -45,7 +45,7 @@ type nodeCondition struct {
 // longestMessage is how much of a condition's message is kept, in bytes.
 const longestMessage = 1 << 10
 
-// keepNode keeps of a machine what nodeObject has, and of its labels the one that matters; it leaves out one that can't be read.
+// keepNode keeps of a machine what nodeObject has, of its labels and conditions those that matter; it leaves out one that can't be read.
 func keepNode(raw json.RawMessage) json.RawMessage {
 	var n nodeObject
 	if json.Unmarshal(raw, &n) != nil {
@@ -56,8 +56,11 @@ func keepNode(raw json.RawMessage) json.RawMessage {
 	if has {
 		n.Metadata.Labels = map[string]string{components.ControlLabel: clip.Text(label, longestMessage)}
 	}
-	for i := range n.Status.Conditions {
-		n.Status.Conditions[i].Message = clip.Text(n.Status.Conditions[i].Message, longestMessage)
+	ready := n.condition()
+	n.Status.Conditions = nil
+	if ready != nil {
+		ready.Message = clip.Text(ready.Message, longestMessage)
+		n.Status.Conditions = []nodeCondition{*ready}
 	}
 	kept, err := json.Marshal(n)
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
+// vmsSuffix follows a node's control group in the name of that of its VMs.
+const vmsSuffix = "-vms"
+
 // Cgroup is the parent control group of the node's containers.
 func (n *Node) Cgroup() string { return filepath.Base(n.w.Dir) + "-" + n.name }
 
@@ -89,7 +92,7 @@ func (r *Remains) mountsLeft() (out []string) {
 
 func (r *Remains) groupsLeft() (out []string) {
 	var parents []string
-	for _, name := range []string{r.cgroup, r.cgroup + "-vms"} {
+	for _, name := range []string{r.cgroup, r.cgroup + vmsSuffix} {
 		found, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
 		if err != nil {
 			r.tb.Fatal(err)
@@ -113,7 +116,7 @@ func (n *Node) removeGroups() {
 		removeGroup(n.w, part, n.RunDir())
 	}
 	// Those of all VMs stay when there is none any more.
-	vms, err := cgroup.At("/" + n.Cgroup() + "-vms")
+	vms, err := cgroup.At("/" + n.Cgroup() + vmsSuffix)
 	removeEmpty(n.w, vms, err)
 	vms, err = cgroup.Beside(launch.ServiceGroup(machine.Files(filepath.Join(n.RunDir(), "vm", "any"))))
 	removeEmpty(n.w, vms, err)

@@ -164,7 +164,7 @@ func disk(id, file, option string) []string {
 // and else panics ("MP-BIOS bug: 8254 timer not connected to IO-APIC").
 func SteadyClock() (string, error) {
 	khz, err := qemu.ClockKHz(context.Background(), qemu.TCG)
-	return fmt.Sprintf("tsc_early_khz=%d tsc=reliable no_timer_check", khz), err
+	return qemu.SteadyClock(khz), err
 }
 
 // Type types a line on the console.

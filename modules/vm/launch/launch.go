@@ -195,7 +195,7 @@ func restrict(o Order) error {
 	}
 	err = confine.NoWrites("/dev/kvm", "/dev/null")
 	if errors.Is(err, confine.ErrNoLandlock) || errors.Is(err, confine.ErrTruncates) {
-		fmt.Fprintf(os.Stderr, "croft: %v: the VM's process may do so where everybody may write\n", err)
+		fmt.Fprintf(os.Stderr, "croft: the VM's process isn't kept from all writing where everybody may write: %v\n", err)
 		return nil
 	}
 	return err

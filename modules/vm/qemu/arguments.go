@@ -159,12 +159,18 @@ func (m Machine) processor() string {
 func (m Machine) append(tscKHz uint64) string {
 	parts := []string{"console=ttyS0"}
 	if m.Accelerator == TCG {
-		parts = append(parts, fmt.Sprintf("tsc_early_khz=%d", tscKHz), "tsc=reliable", "no_timer_check")
+		parts = append(parts, SteadyClock(tscKHz))
 	}
 	if m.Arguments != "" {
 		parts = append(parts, m.Arguments)
 	}
 	return strings.Join(parts, " ")
+}
+
+// SteadyClock are parameters for a kernel under TCG, which a busy node stops for a while at any moment: the clock's rate, that the
+// clock needn't be compared with another, and that the timer's interrupt needn't come at once.
+func SteadyClock(tscKHz uint64) string {
+	return fmt.Sprintf("tsc_early_khz=%d tsc=reliable no_timer_check", tscKHz)
 }
 
 // drive is a virtio disk: raw, with the guest's flushes passed on. It offers the guest neither discards nor zeroing without data:

@@ -67,7 +67,8 @@ func Joining(t cluster.Token, server string, ca []byte) ([]Object, error) {
 }
 
 // corefile is CoreDNS' configuration: the cluster's names, and for all others the machine's own name servers. Each boot makes it anew; the
-// cluster's owner adds to it by the ConfigMap coredns-custom: plugins of this server in NAME.override, other servers in NAME.server.
+// cluster's owner adds to it by the ConfigMap coredns-custom: plugins of this server in NAME.override, other servers, on this
+// port, in NAME.server.
 const corefile = `.:5353 {
     errors
     health :8080

@@ -23,8 +23,11 @@ import (
 
 // Limits of a request.
 const (
-	// mostBody is the longest answer and the longest event, in bytes.
-	mostBody = 16 << 20
+	// mostBody is the longest answer and the longest event, in bytes; mostObject how much is kept of an object, and mostObjects
+	// of a collection.
+	mostBody    = 16 << 20
+	mostObject  = 16 << 10
+	mostObjects = 16 << 20
 	// pageSize is how many objects a page of a list has: of the longest that the API server stores, 1.5 MiB, a page is no longer than
 	// mostBody.
 	pageSize = 10
@@ -203,18 +206,42 @@ type event struct {
 }
 
 // Keep returns what is kept of an object of a collection: whoever may make objects decides how long they are, so it is the little
-// that is needed. Nil leaves the object out.
+// that is needed. Nil leaves the object out; so does more than mostObject, and what is beyond mostObjects in all.
 type Keep func(object json.RawMessage) json.RawMessage
+
+// collection has what is kept of objects, by namespace and name.
+type collection struct {
+	keep    Keep
+	objects map[string]json.RawMessage
+	bytes   int
+}
+
+func (c *collection) put(name string, object json.RawMessage) {
+	c.remove(name)
+	kept := c.keep(object)
+	if kept == nil || len(kept) > mostObject || c.bytes+len(name)+len(kept) > mostObjects {
+		return
+	}
+	c.objects[name] = kept
+	c.bytes += len(name) + len(kept)
+}
+
+func (c *collection) remove(name string) {
+	if have, there := c.objects[name]; there {
+		c.bytes -= len(name) + len(have)
+		delete(c.objects, name)
+	}
+}
 
 // Watch lists the objects of a collection, as /api/v1/nodes, and calls changed with all of them, at first and again whenever
 // one has changed. It returns after some minutes, or with an error; then the caller calls it again. Objects are told apart by
 // namespace and name.
 func (c *Client) Watch(ctx context.Context, path string, keep Keep, changed func(map[string]json.RawMessage) error) error {
-	objects, version, err := c.List(ctx, path, keep)
+	all, version, err := c.list(ctx, path, keep)
 	if err != nil {
 		return err
 	}
-	if err := changed(objects); err != nil {
+	if err := changed(all.objects); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, watchFor+Timeout)
@@ -225,12 +252,21 @@ func (c *Client) Watch(ctx context.Context, path string, keep Keep, changed func
 		return err
 	}
 	defer answer.Body.Close()
-	return follow(answer.Body, objects, keep, changed)
+	return follow(answer.Body, all, changed)
 }
 
-// List reads all objects of a collection by namespace and name, and the version of the collection.
-func (c *Client) List(ctx context.Context, path string, keep Keep) (objects map[string]json.RawMessage, version string, err error) {
-	objects = map[string]json.RawMessage{}
+// List reads all objects of a collection, by namespace and name.
+func (c *Client) List(ctx context.Context, path string, keep Keep) (map[string]json.RawMessage, error) {
+	all, _, err := c.list(ctx, path, keep)
+	if err != nil {
+		return nil, err
+	}
+	return all.objects, nil
+}
+
+// list reads a collection, page by page, and its version.
+func (c *Client) list(ctx context.Context, path string, keep Keep) (all *collection, version string, err error) {
+	all = &collection{keep: keep, objects: map[string]json.RawMessage{}}
 	for next := ""; ; {
 		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 		if next != "" {
@@ -245,18 +281,16 @@ func (c *Client) List(ctx context.Context, path string, keep Keep) (objects map[
 			if err != nil {
 				return nil, "", err
 			}
-			if o = keep(o); o != nil {
-				objects[name] = o
-			}
+			all.put(name, o)
 		}
 		if next = page.Metadata.Continue; next == "" {
-			return objects, page.Metadata.ResourceVersion, nil
+			return all, page.Metadata.ResourceVersion, nil
 		}
 	}
 }
 
-// follow applies events to objects until the stream ends.
-func follow(stream io.Reader, objects map[string]json.RawMessage, keep Keep, changed func(map[string]json.RawMessage) error) error {
+// follow applies events to a collection until the stream ends.
+func follow(stream io.Reader, all *collection, changed func(map[string]json.RawMessage) error) error {
 	limited := &io.LimitedReader{R: stream, N: mostBody}
 	in := json.NewDecoder(limited)
 	for {
@@ -276,16 +310,13 @@ func follow(stream io.Reader, objects map[string]json.RawMessage, keep Keep, cha
 		}
 		switch e.Type {
 		case "ADDED", "MODIFIED":
-			delete(objects, name)
-			if kept := keep(e.Object); kept != nil {
-				objects[name] = kept
-			}
+			all.put(name, e.Object)
 		case "DELETED":
-			delete(objects, name)
+			all.remove(name)
 		default:
 			continue
 		}
-		if err := changed(objects); err != nil {
+		if err := changed(all.objects); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/vm"
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
@@ -139,7 +140,7 @@ func takeDown(t *testing.T, c config.Config, dir string) {
 		t.Error(err)
 	}
 	// The group of all VMs is there without any.
-	if err := cgroup.End(context.Background(), "/"+c.Containers.Cgroup+"-vms"); err != nil {
+	if err := cgroup.End(context.Background(), vm.Cgroup(c)); err != nil {
 		t.Error(err)
 	}
 	if err := storage.Destroy(context.Background(), c, "", true); err != nil {

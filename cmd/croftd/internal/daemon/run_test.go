@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/vm"
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
@@ -50,7 +51,7 @@ func load(t *testing.T, flags map[string]string) config.Config {
 			t.Error(err)
 		}
 		// The group of all VMs is there without any.
-		if err := cgroup.End(context.Background(), "/"+loaded.Containers.Cgroup+"-vms"); err != nil {
+		if err := cgroup.End(context.Background(), vm.Cgroup(loaded.Config)); err != nil {
 			t.Error(err)
 		}
 		if err := storage.Destroy(context.Background(), loaded.Config, "", true); err != nil {

@@ -87,13 +87,16 @@ func accelerators(text string) error {
 	return errors.New("auto, kvm or tcg")
 }
 
+// Cgroup is the path of the control group that has those of all VMs.
+func Cgroup(c config.Config) string { return "/" + c.Containers.Cgroup + "-vms" }
+
 // moduleConfig is the module's configuration; the keeper has its consoles' output written.
 func moduleConfig(c config.Config, log zerolog.Logger) (vm.Config, *logs.Keeper) {
 	outputs := container.LogConfig(c, log)
 	keeper := logs.NewKeeper(outputs)
 	cfg := vm.Config{
 		RunDir: c.RunDir, Program: c.Texts[emulator], Command: []string{"/proc/self/exe", "carrier", "vm"},
-		Cgroup: "/" + c.Containers.Cgroup + "-vms", Logs: consoles{keeper}, Log: log,
+		Cgroup: Cgroup(c), Logs: consoles{keeper}, Log: log,
 	}
 	if text := c.Texts[accelerator]; text != "auto" {
 		cfg.Accelerator = qemu.Accelerator(text)
