@@ -4,9 +4,9 @@ import (
 	"context"
 	"net"
 	"strconv"
-	"syscall"
 
 	"github.com/croft-edge/croft/modules/network/endpoints"
+	"github.com/croft-edge/croft/modules/network/links"
 	"github.com/croft-edge/croft/modules/network/resource"
 	"github.com/croft-edge/croft/modules/network/tunnel"
 	"github.com/croft-edge/croft/pkg/node"
@@ -138,8 +138,7 @@ func portTaken(p resource.Plan) error {
 // portFree reports whether a UDP port is free on all of the node's addresses.
 func portFree(port uint16) bool {
 	// A child that is forked meanwhile would have the port until its exec, when it is needed.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
+	defer links.HoldForks()()
 	var open net.ListenConfig
 	conn, err := open.ListenPacket(context.Background(), "udp", ":"+strconv.Itoa(int(port)))
 	if err != nil {

@@ -26,9 +26,13 @@ type follower struct {
 }
 
 func follow(ctx context.Context, dir, id string, tail int) *follower {
+	return followBy(ctx, NewFollowers(), Log{Dir: dir, ID: id}, tail)
+}
+
+func followBy(ctx context.Context, by *Followers, log Log, tail int) *follower {
 	f := &follower{ended: make(chan error, 1)}
 	go func() {
-		f.ended <- NewFollowers().Follow(ctx, Log{Dir: dir, ID: id}, tail, func(l node.LogLine) error {
+		f.ended <- by.Follow(ctx, log, tail, func(l node.LogLine) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.lines = append(f.lines, l.Text)
@@ -210,8 +214,9 @@ func TestIdleFollowersTakeNoTime(t *testing.T) {
 	logs := filepath.Join(dir, "logs")
 	ctx, cancel := context.WithCancel(t.Context())
 	var all []*follower
-	for range 200 { // more than there are inotify instances for one user, mostly
-		all = append(all, follow(ctx, logs, "1-1", 1))
+	by := NewFollowers()
+	for i := range 200 { // most of them without a watch
+		all = append(all, followBy(ctx, by, Log{Dir: logs, ID: "1-1", User: fmt.Sprint(i)}, 1))
 	}
 	var before, after unix.Rusage
 	<-time.After(500 * time.Millisecond)

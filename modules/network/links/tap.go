@@ -3,7 +3,6 @@ package links
 import (
 	"bytes"
 	"net"
-	"syscall"
 
 	"github.com/vishvananda/netlink"
 
@@ -48,13 +47,11 @@ func (r *Reconciler) Tap(name string, mac net.HardwareAddr, mtu int) (netlink.Li
 }
 
 // addTap makes a device in the thread's namespace. The library opens /dev/net/tun there,
-// and makes the device one of user 0 and group 0. No process is forked meanwhile: until its
-// exec a child would have the device open too, and nobody else could open it.
+// and makes the device one of user 0 and group 0. While a child has it open, nobody else can open it.
 func addTap(name string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
+	defer HoldForks()()
 	return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: tapFlags})
 }
 
