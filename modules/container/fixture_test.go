@@ -3,8 +3,10 @@ package container
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -183,14 +185,27 @@ func (w *world) end() {
 	if err := secret.TakeDown(w.cfg.RunDir); err != nil {
 		w.Error(err)
 	}
-	for _, group := range w.groups() {
-		_ = os.Remove(group)
-	}
+	// The kernel counts processes that were killed for a while.
+	eventually(w, "the containers' control groups can be removed", w.removeGroups)
+}
+
+// removeGroups removes the control groups of the world's containers, and reports whether none is left.
+func (w *world) removeGroups() bool {
 	parents, _ := filepath.Glob("/sys/fs/cgroup/*" + w.cfg.CgroupParent)
+	gone := true
 	for _, p := range append(parents, "/sys/fs/cgroup"+w.cfg.CgroupParent) {
-		_ = os.Remove(filepath.Join(p, filepath.Base(w.cfg.groups().ShimPath())))
-		_ = os.Remove(p)
+		var all []string
+		_ = filepath.WalkDir(p, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				all = append(all, path)
+			}
+			return nil
+		})
+		for _, group := range slices.Backward(all) {
+			gone = os.Remove(group) == nil && gone
+		}
 	}
+	return gone
 }
 
 // groups are the control groups of the world's containers.
