@@ -18,10 +18,11 @@ const (
 )
 
 // Call is an allowed system call: always, or where its second argument and the third
-// are one of Values.
+// are one of Values, or its second argument is one of Second. Arguments are compared in their lower 32 bits.
 type Call struct {
 	Number uint32
 	Values [][2]uint32
+	Second []uint32
 }
 
 // Calls are calls that are allowed with any arguments.
@@ -72,16 +73,21 @@ func filter(beside []Call) []bpf.Instruction {
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.PROT_EXEC, SkipFalse: 1}, allow, fail(unix.EPERM))
 	}
 	for _, c := range append(ours(), beside...) {
-		if c.Values == nil {
+		if c.Values == nil && c.Second == nil {
 			program = append(program, is(c.Number, 1), allow)
 			continue
 		}
-		program = append(program, is(c.Number, 5*len(c.Values)+1))
+		var cases []bpf.Instruction
 		for _, v := range c.Values {
-			program = append(program, bpf.LoadAbsolute{Off: callArg + argSize, Size: 4}, is(v[0], 3),
+			cases = append(cases, bpf.LoadAbsolute{Off: callArg + argSize, Size: 4}, is(v[0], 3),
 				bpf.LoadAbsolute{Off: callArg + 2*argSize, Size: 4}, is(v[1], 1), allow)
 		}
-		program = append(program, fail(unix.EPERM))
+		for _, v := range c.Second {
+			cases = append(cases, bpf.LoadAbsolute{Off: callArg + argSize, Size: 4}, is(v, 1), allow)
+		}
+		// Another Call of the same number may allow more.
+		cases = append(cases, bpf.LoadAbsolute{Off: callNumber, Size: 4})
+		program = append(append(program, is(c.Number, len(cases))), cases...)
 	}
 	return append(program, fail(unix.EPERM))
 }
@@ -89,22 +95,17 @@ func filter(beside []Call) []bpf.Instruction {
 // Seal puts the filter on all threads of this process, for good: Go's runtime goes on,
 // beside it only the calls in beside are allowed. The process can't gain privileges any more.
 func Seal(beside []Call) error {
-	raw, err := bpf.Assemble(filter(beside))
+	program, err := assemble(filter(beside))
 	if err != nil {
-		return errors.Wrap(err, "cannot make the filter of system calls")
-	}
-	out := make([]unix.SockFilter, len(raw))
-	for i, in := range raw {
-		out[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
+		return err
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return errors.Wrap(err, "cannot give up new privileges")
 	}
-	program := unix.SockFprog{Len: uint16(len(out)), Filter: &out[0]}
 	// The other threads' no_new_privs is set with it.
-	other, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	other, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(program)))
 	if errno != 0 {
 		return errors.Wrap(errno, "cannot filter system calls")
 	}
@@ -112,6 +113,19 @@ func Seal(beside []Call) error {
 		return errors.Errorf("cannot filter the system calls of thread %d", other)
 	}
 	return nil
+}
+
+// assemble makes a program for the kernel.
+func assemble(program []bpf.Instruction) (*unix.SockFprog, error) {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make the filter of system calls")
+	}
+	out := make([]unix.SockFilter, len(raw))
+	for i, in := range raw {
+		out[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
+	}
+	return &unix.SockFprog{Len: uint16(len(out)), Filter: &out[0]}, nil
 }
 
 // Ceilings sets limits of this process (RLIMIT_…) that can't be raised again. A lower one
