@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/modules/vm/discard"
 	"github.com/croft-edge/croft/modules/vm/qemu"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -28,6 +29,8 @@ type Config struct {
 	Program string
 	// Command starts a program that calls launch.Become.
 	Command []string
+	// Discarder starts a program that calls discard.Serve; without it guests are offered no discards.
+	Discarder []string
 	// Accelerator is the only one that is tried; empty: KVM where it really works, else TCG.
 	Accelerator qemu.Accelerator
 	// Cgroup is the path of the control group that has those of all VMs, such as "/croft-vms".
@@ -50,13 +53,15 @@ const (
 	endTime = 10 * time.Second
 	// firstUID begins the IDs of users that VMs run as, one each: above those of containers (rootfs, up to 0xefffffff).
 	firstUID = 0xf0000000
+	// discarderUIDs is added to a VM's ID for the user that its discarder runs as: above the probes'. The VM's process can't signal it.
+	discarderUIDs = 1 << 17
 	// The limits of one VM.
 	mostCPU       = 255
 	leastMemory   = 16 << 20
 	mostDisks     = 8
 	longestConfig = 4 << 20
-	// mostPIDs is how many threads a QEMU may have beside one for each core: for its disks' work.
-	mostPIDs = 128
+	// mostPIDs is how many threads a VM may have beside one for each core: QEMU's for its disks' work, and the discarder's.
+	mostPIDs = 128 + discard.Threads
 )
 
 func (c Config) normal() (Config, error) {

@@ -26,13 +26,6 @@ func openFiles(r machine.Record, at machine.Files, console *os.File, m *qemu.Mac
 			files.Close()
 		}
 	}()
-	open := func(number *int, path string, flags int) error {
-		file, err := openRegular(path, flags)
-		if err == nil {
-			*number = files.Add(file)
-		}
-		return err
-	}
 	m.Channels.Log = files.Add(console)
 	for number, path := range map[*int]string{&m.Kernel: s.Kernel, &m.Initrd: s.Initrd} {
 		if path == "" {
@@ -52,12 +45,8 @@ func openFiles(r machine.Record, at machine.Files, console *os.File, m *qemu.Mac
 		disks = append(disks[:len(disks):len(disks)], node.VMDisk{Path: at.Config(), Serial: configSerial, ReadOnly: true})
 	}
 	for _, d := range disks {
-		drive := qemu.Drive{Serial: d.Serial, ReadOnly: d.ReadOnly}
-		flags := os.O_RDWR
-		if d.ReadOnly {
-			flags = os.O_RDONLY
-		}
-		if err := open(&drive.Descriptor, d.Path, flags); err != nil {
+		drive, err := openDisk(d, files)
+		if err != nil {
 			return files, err
 		}
 		m.Drives = append(m.Drives, drive)
@@ -78,6 +67,26 @@ func openFiles(r machine.Record, at machine.Files, console *os.File, m *qemu.Mac
 	}
 	m.Network = qemu.Network{Tap: files.Add(tap), MAC: s.Tap.MAC}
 	return files, nil
+}
+
+// openDisk opens a disk, and adds it to files. The guest is offered discards of one that it writes and that is on btrfs, whose extents
+// package discard knows.
+func openDisk(d node.VMDisk, files *launch.Files) (qemu.Drive, error) {
+	drive, flags := qemu.Drive{Serial: d.Serial, ReadOnly: d.ReadOnly}, os.O_RDWR
+	if d.ReadOnly {
+		flags = os.O_RDONLY
+	}
+	file, err := openRegular(d.Path, flags)
+	if err != nil {
+		return drive, err
+	}
+	drive.Descriptor = files.Add(file)
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(int(file.Fd()), &system); err != nil {
+		return drive, errors.Wrap(err, "cannot look at a disk's file system")
+	}
+	drive.Discards = !d.ReadOnly && system.Type == unix.BTRFS_SUPER_MAGIC
+	return drive, nil
 }
 
 // openRegular opens a regular file, whose last part is no link. NotExist when there is none.

@@ -58,8 +58,9 @@ func (p processes) launch(ctx context.Context, r machine.Record) (machine.Proces
 		return machine.Process{}, err
 	}
 	ended, err := launch.Start(p.cfg.Command, launch.Order{
-		Files: at, Attempt: r.Attempt, Program: program, Arguments: vm.CommandLine(khz), UID: r.UID, Groups: groupsOf(accelerator),
+		Files: at, Attempt: r.Attempt, Program: program, Arguments: vm.WithoutDiscards().CommandLine(khz), UID: r.UID, Groups: groupsOf(accelerator),
 		Cgroup: p.cgroup(r.Spec.ID), Limits: cgroup.Limits{Memory: memory(r), NoSwap: true, PIDs: mostPIDs + r.Spec.CPU, CPUs: r.Spec.CPU, CPUWeight: min(100*r.Spec.CPU, 10_000)},
+		Discards: p.discards(r, vm, khz),
 	}, files, console)
 	// From here on only the process has them: its sockets are closed when it ends.
 	files.Close()
@@ -67,6 +68,17 @@ func (p processes) launch(ctx context.Context, r machine.Record) (machine.Proces
 		return machine.Process{}, err
 	}
 	return p.awaitAnswer(ctx, at, ended)
+}
+
+// discards are the discards of a VM that is started as this machine.
+func (p processes) discards(r machine.Record, vm qemu.Machine, khz uint64) launch.Discards {
+	out := launch.Discards{Command: p.cfg.Discarder, UID: r.UID + discarderUIDs, Arguments: vm.CommandLine(khz)}
+	for _, d := range vm.Drives {
+		if d.Discards {
+			out.Disks = append(out.Disks, d.Descriptor)
+		}
+	}
+	return out
 }
 
 // groupsOf are the groups of a VM's process: with KVM that of /dev/kvm.

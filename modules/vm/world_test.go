@@ -21,6 +21,7 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/internal/testing/vmguest"
+	"github.com/croft-edge/croft/modules/vm/discard"
 	"github.com/croft-edge/croft/modules/vm/launch"
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/modules/vm/qemu"
@@ -29,10 +30,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// This binary is also the program that becomes QEMU, and an agent that is killed.
+// This binary is also the program that becomes QEMU, a discarder, and an agent that is killed.
 const (
-	become = "become-vm"
-	agent  = "be-agent"
+	become   = "become-vm"
+	discards = "pass-discards"
+	agent    = "be-agent"
 )
 
 func TestMain(m *testing.M) {
@@ -40,6 +42,12 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == become:
 		fmt.Fprintln(os.Stderr, launch.Become())
 		os.Exit(1)
+	case len(os.Args) > 1 && os.Args[1] == discards:
+		if err := discard.Serve(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case len(os.Args) > 2 && os.Args[1] == agent:
 		fmt.Fprintln(os.Stderr, beAgent(os.Args[2]))
 		os.Exit(1)
@@ -123,7 +131,7 @@ func (w *world) plug() {
 // config is the module's configuration.
 func (w *world) config() Config {
 	return Config{
-		RunDir: filepath.Join(w.dir, "run"), Command: []string{"/proc/self/exe", become}, Accelerator: qemu.TCG,
+		RunDir: filepath.Join(w.dir, "run"), Command: []string{"/proc/self/exe", become}, Discarder: []string{"/proc/self/exe", discards}, Accelerator: qemu.TCG,
 		Cgroup: w.cgroup, Logs: fifos{filepath.Join(w.dir, "logs")}, PowerOff: patience, Answer: patience, Log: zerolog.New(zerolog.NewTestWriter(w.t)),
 	}
 }
@@ -281,7 +289,7 @@ func beAgent(path string) error {
 		return err
 	}
 	m, err := Open(Config{
-		RunDir: filepath.Join(o.Dir, "run"), Command: []string{"/proc/self/exe", become}, Accelerator: qemu.TCG,
+		RunDir: filepath.Join(o.Dir, "run"), Command: []string{"/proc/self/exe", become}, Discarder: []string{"/proc/self/exe", discards}, Accelerator: qemu.TCG,
 		Cgroup: o.Cgroup, Logs: fifos{filepath.Join(o.Dir, "logs")}, Answer: patience, Log: zerolog.New(os.Stderr),
 	})
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package launch turns a process of croft into a virtual machine's QEMU: the agent's side starts it with open files and an
-// order, the process's side (Become) enters its control group, gives up root, and executes QEMU. From its start on the process
-// doesn't depend on the agent.
+// order, the process's side (Become) enters its control group, starts the VM's discarder, gives up root, and executes QEMU. From its
+// start on the process doesn't depend on the agent.
 package launch
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/vm/discard"
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/confine"
@@ -37,6 +38,19 @@ type Order struct {
 	// Cgroup is the path of its control group, Limits are that group's.
 	Cgroup string        `json:"cgroup"`
 	Limits cgroup.Limits `json:"limits"`
+	// Open is how many files are handed over; Start sets it.
+	Open     int      `json:"open"`
+	Discards Discards `json:"discards"`
+}
+
+// Discards say how a guest's discards are passed on (package discard). Without a command the guest is offered none.
+type Discards struct {
+	// Command starts a program that calls discard.Serve; UID is the user and the group that it runs as.
+	Command []string `json:"command"`
+	UID     uint32   `json:"uid"`
+	// Disks are the numbers of the disks that take discards. Arguments is QEMU's command line that offers them, in place of the order's.
+	Disks     []int    `json:"disks"`
+	Arguments []string `json:"arguments"`
 }
 
 // orderDescriptor is where the process finds its order; firstFile is the number of the first file handed over.
@@ -64,6 +78,7 @@ func (f *Files) Close() {
 // Start starts command, a program that calls Become, with an order and files. It doesn't wait until QEMU runs: ended
 // gets the outcome of the process. What the process and QEMU say goes to console.
 func Start(command []string, o Order, files *Files, console *os.File) (ended <-chan error, err error) {
+	o.Open = len(files.list)
 	order, err := orderFile(o)
 	if err != nil {
 		return nil, err
@@ -118,15 +133,65 @@ func Become() error {
 	if err != nil {
 		return err
 	}
-	// QEMU inherits the lock.
+	if err := confineGroup(o); err != nil {
+		return err
+	}
+	discarder, err := startDiscarder(o)
+	if err != nil {
+		return err
+	}
+	if err := giveUp(o); err != nil {
+		return err
+	}
+	arguments := o.Arguments
+	if discarder != nil {
+		if err := discarder.Supervise(o.Discards.Disks); err != nil {
+			noDiscards(err)
+		} else {
+			arguments = o.Discards.Arguments
+		}
+	}
+	// QEMU inherits the lock, which nothing else may have.
 	if _, err := unix.FcntlInt(uintptr(lock.Fd()), unix.F_SETFD, 0); err != nil {
 		return errors.Wrap(err, "cannot keep the VM's lock")
 	}
-	if err := restrict(o); err != nil {
-		return err
-	}
-	err = unix.Exec(o.Program, append([]string{"qemu-system-x86_64"}, o.Arguments...), []string{"PATH=/usr/bin:/bin", "TMPDIR=/nonexistent"})
+	err = unix.Exec(o.Program, append([]string{"qemu-system-x86_64"}, arguments...), []string{"PATH=/usr/bin:/bin", "TMPDIR=/nonexistent"})
 	return errors.Wrapf(err, "cannot execute %s", o.Program)
+}
+
+// startDiscarder starts the discarder of a VM that can have one; it inherits none of the VM's files. While this process is root, and
+// before it has a filter of system calls that its children have too.
+func startDiscarder(o Order) (*discard.Discarder, error) {
+	switch {
+	case len(o.Discards.Command) == 0:
+		return nil, nil
+	case len(o.Discards.Disks) == 0:
+		noDiscards(errors.New("no disk that it writes is on btrfs"))
+		return nil, nil
+	}
+	if err := o.setInherited(unix.FD_CLOEXEC); err != nil {
+		return nil, err
+	}
+	discarder, err := discard.Start(o.Discards.Command, o.Discards.UID)
+	if err != nil {
+		noDiscards(err)
+	}
+	return discarder, o.setInherited(0)
+}
+
+// setInherited sets the flags of the files handed over: those of FD_CLOEXEC aren't inherited by a program that is executed.
+func (o Order) setInherited(flags int) error {
+	for fd := firstFile; fd < firstFile+o.Open; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, flags); err != nil {
+			return errors.Wrapf(err, "cannot hand over file %d of a VM", fd)
+		}
+	}
+	return nil
+}
+
+// noDiscards says in the VM's log that the guest is offered no discards.
+func noDiscards(why error) {
+	fmt.Fprintf(os.Stderr, "croft: the VM's discards aren't passed on to its disks: %v\n", why)
 }
 
 // leaveService leaves the groups of the agent's service in hierarchies without limits, such as version 1's of systemd, which ends what
@@ -145,9 +210,8 @@ func leaveService(at machine.Files) {
 // ServiceGroup is the name of the group of all VMs of a node where groups have no limits.
 func ServiceGroup(at machine.Files) string { return cgroup.Name("vms", filepath.Dir(string(at))) }
 
-// restrict enters the control group, then gives up root and every right that goes with it, for good, and the right to write files
-// that aren't open.
-func restrict(o Order) error {
+// confineGroup enters the control group with its limits, and sets what the VM's processes have in common.
+func confineGroup(o Order) error {
 	group, err := cgroup.At(o.Cgroup)
 	if err == nil {
 		err = group.Make()
@@ -173,6 +237,11 @@ func restrict(o Order) error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &none); err != nil {
 		return errors.Wrap(err, "cannot switch off core dumps")
 	}
+	return nil
+}
+
+// giveUp gives up root and every right that goes with it, for good, and the right to write files that aren't open.
+func giveUp(o Order) error {
 	groups := make([]int, len(o.Groups))
 	for i, g := range o.Groups {
 		groups[i] = int(g)
@@ -193,7 +262,7 @@ func restrict(o Order) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return errors.Wrap(err, "cannot give up new privileges")
 	}
-	err = confine.NoWrites("/dev/kvm", "/dev/null")
+	err := confine.NoWrites("/dev/kvm", "/dev/null")
 	if errors.Is(err, confine.ErrNoLandlock) || errors.Is(err, confine.ErrTruncates) {
 		fmt.Fprintf(os.Stderr, "croft: the VM's process isn't kept from all writing where everybody may write: %v\n", err)
 		return nil

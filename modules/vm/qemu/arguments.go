@@ -2,9 +2,11 @@ package qemu
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/croft-edge/croft/modules/vm/discard"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -44,6 +46,8 @@ type Drive struct {
 	Descriptor int
 	Serial     string
 	ReadOnly   bool
+	// Discards is whether the guest is offered discards, which QEMU makes holes of in the image (FALLOC_FL_PUNCH_HOLE).
+	Discards bool
 }
 
 // Machine is one virtual machine. Its descriptors are the numbers that QEMU has them under.
@@ -85,8 +89,8 @@ type Network struct {
 // its host's memory, at most 1 GiB.
 const TranslationCache = 64
 
-// Overhead is what QEMU needs of the node's memory beside the guest's, in bytes: its own, and the kernel's tables of the guest's
-// pages, which count in the control group of the process. With pages of 4 KiB a table takes 1/512 of the memory, and KVM has
+// Overhead is what a VM needs of the node's memory beside the guest's, in bytes: QEMU's own, that of the discarder, and the kernel's
+// tables of the guest's pages, which count in the control group of the process. With pages of 4 KiB a table takes 1/512 of the memory, and KVM has
 // one beside the process's. TCG has translated code, and tables of pages for each core, that grow with what the guest uses.
 func Overhead(a Accelerator, memory, cpu uint64) uint64 {
 	const (
@@ -94,7 +98,7 @@ func Overhead(a Accelerator, memory, cpu uint64) uint64 {
 		table    = 512
 		perCore  = 16 << 20
 	)
-	overhead := emulator + memory/table*2
+	overhead := emulator + discard.Memory + memory/table*2
 	if a == TCG {
 		overhead += TranslationCache<<20 + cpu*perCore
 	}
@@ -129,6 +133,15 @@ func (m Machine) CommandLine(tscKHz uint64) []string {
 		args = append(args, "-netdev", fmt.Sprintf("tap,id=net,fd=%d,vhost=off", m.Network.Tap), "-device", m.device("virtio-net", "netdev=net", "mac="+m.Network.MAC))
 	}
 	return args
+}
+
+// WithoutDiscards is the same machine whose guest is offered no discards. The machine stays unchanged.
+func (m Machine) WithoutDiscards() Machine {
+	m.Drives = slices.Clone(m.Drives)
+	for i := range m.Drives {
+		m.Drives[i].Discards = false
+	}
+	return m
 }
 
 // machine is the board without devices that nobody needs.
@@ -173,21 +186,31 @@ func SteadyClock(tscKHz uint64) string {
 	return fmt.Sprintf("tsc_early_khz=%d tsc=reliable no_timer_check", tscKHz)
 }
 
-// drive is a virtio disk: raw, with the guest's flushes passed on. It offers the guest neither discards nor zeroing without data:
-// where these cover a part of what was written at once, btrfs keeps the old space beside the new (docs/storage.md), and the disk
-// would end before its size. A guest writes its zeros then. It gets the errors of its disk; by default QEMU would pause it for some of them.
+// discardGranularity is the least that a guest discards, in bytes: a block of btrfs.
+const discardGranularity = 4096
+
+// drive is a virtio disk: raw, with the guest's flushes passed on. It offers the guest no zeroing without data: where that covers a
+// part of what was written at once, btrfs keeps the old space beside the new (docs/storage.md), and the disk would end before its
+// size. A guest writes its zeros then. Discards are as harmful, unless the discarder makes the holes (package discard). Of a guest's
+// discard QEMU (7.2, block/file-posix.c, handle_aiocb_discard) makes a hole or, where that can't be, nothing. The guest
+// gets the errors of its disk; by default QEMU would pause it for some of them.
 func (m Machine) drive(i int, d Drive) []string {
 	// QEMU locks its disks against another QEMU. VMs share read-only ones, on which anyone's lock could keep the others from starting.
 	readOnly, locking := "off", "on"
 	if d.ReadOnly {
 		readOnly, locking = "on", "off"
 	}
+	onImage, offered := "ignore", []string{"discard=off"}
+	if d.Discards {
+		onImage, offered = "unmap", []string{"discard=on", fmt.Sprintf("discard_granularity=%d", discardGranularity)}
+	}
 	name := fmt.Sprintf("disk%d", i)
+	options := append([]string{"drive=" + name, "serial=" + d.Serial}, offered...)
 	return []string{
 		"-add-fd", fmt.Sprintf("set=%d,fd=%d", d.Descriptor, d.Descriptor),
-		"-blockdev", fmt.Sprintf("driver=raw,node-name=%s,read-only=%s,discard=ignore,detect-zeroes=off,file.driver=file,file.locking=%s,file.filename=/dev/fdset/%d",
-			name, readOnly, locking, d.Descriptor),
-		"-device", m.device("virtio-blk", "drive="+name, "serial="+d.Serial, "discard=off", "write-zeroes=off", "werror=report", "rerror=report"),
+		"-blockdev", fmt.Sprintf("driver=raw,node-name=%s,read-only=%s,discard=%s,detect-zeroes=off,file.driver=file,file.discard=%s,file.locking=%s,file.filename=/dev/fdset/%d",
+			name, readOnly, onImage, onImage, locking, d.Descriptor),
+		"-device", m.device("virtio-blk", append(options, "write-zeroes=off", "werror=report", "rerror=report")...),
 	}
 }
 

@@ -85,10 +85,19 @@ func TestCommandLine(t *testing.T) {
 		"socket,id=qmp,fd=3,server=on,wait=off", "logfile=/dev/fdset/5,logappend=on", "virtio-rng-pci",
 		"node-name=disk0,read-only=off,discard=ignore", "virtio-blk-pci,drive=disk0,serial=data,discard=off,write-zeroes=off", "file.locking=on,file.filename=/dev/fdset/12",
 		"node-name=disk1,read-only=on", "file.locking=off,file.filename=/dev/fdset/13", "-no-reboot", "mem-merge=off,dump-guest-core=off",
-		"tap,id=net,fd=6,vhost=off", "virtio-net-pci,netdev=net,mac=02:00:00:00:00:01,romfile=",
+		"drive=disk1,serial=config,discard=off,write-zeroes=off", "tap,id=net,fd=6,vhost=off", "virtio-net-pci,netdev=net,mac=02:00:00:00:00:01,romfile=",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the command line lacks %q:\n%s", part, got)
+		}
+	}
+	m.Drives[0].Discards = true
+	for offers, m := range map[bool]qemu.Machine{true: m, false: m.WithoutDiscards()} {
+		got := strings.Join(m.CommandLine(2_000_000), "\n")
+		for _, part := range []string{"node-name=disk0,read-only=off,discard=unmap,detect-zeroes=off,file.driver=file,file.discard=unmap", "serial=data,discard=on,discard_granularity=4096,write-zeroes=off"} {
+			if strings.Contains(got, part) != offers {
+				t.Errorf("of a machine that offers discards: %t, the command line has %q: %t\n%s", offers, part, !offers, got)
+			}
 		}
 	}
 	m.Accelerator, m.Board, m.Network.Tap, m.Initrd = qemu.KVM, qemu.MicroVM, 0, 0

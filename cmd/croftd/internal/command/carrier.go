@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/vm/discard"
 	"github.com/croft-edge/croft/modules/vm/launch"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
@@ -39,7 +40,7 @@ func carrierCommand(v node.Version) *cli.Command {
 			}
 			return usage(errors.New("cannot run a carrier: name one, as croftd carrier wg or croftd carrier log"))
 		},
-		Subcommands: []*cli.Command{wgCommand(v), logCommand(v), vmCommand()},
+		Subcommands: []*cli.Command{wgCommand(v), logCommand(v), vmCommand(), discardCommand()},
 	}
 }
 
@@ -75,6 +76,19 @@ func vmCommand() *cli.Command {
 				return usage(errors.Errorf("cannot use %q: croftd carrier vm takes no arguments", c.Args().First()))
 			}
 			return launch.Become()
+		},
+	}
+}
+
+// discardCommand passes a virtual machine's discards on to its disks, which it gets from the process that becomes the machine.
+func discardCommand() *cli.Command {
+	return &cli.Command{
+		Name: "discard", Usage: "pass the discards of a virtual machine on, as the process that starts it says", Hidden: true,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usage(errors.Errorf("cannot use %q: croftd carrier discard takes no arguments", c.Args().First()))
+			}
+			return discard.Serve()
 		},
 	}
 }

@@ -95,7 +95,7 @@ func moduleConfig(c config.Config, log zerolog.Logger) (vm.Config, *logs.Keeper)
 	outputs := container.LogConfig(c, log)
 	keeper := logs.NewKeeper(outputs)
 	cfg := vm.Config{
-		RunDir: c.RunDir, Program: c.Texts[emulator], Command: []string{"/proc/self/exe", "carrier", "vm"},
+		RunDir: c.RunDir, Program: c.Texts[emulator], Command: []string{"/proc/self/exe", "carrier", "vm"}, Discarder: []string{"/proc/self/exe", "carrier", "discard"},
 		Cgroup: Cgroup(c), Logs: consoles{keeper}, Log: log,
 	}
 	if text := c.Texts[accelerator]; text != "auto" {
