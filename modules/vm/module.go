@@ -119,7 +119,7 @@ func (m *Module) save(e *entry, r machine.Record, err error) error {
 	return nil
 }
 
-// memory is the memory that a VM's process may have: the guest's, and QEMU's own.
+// memory is the memory that a VM's process may have: the guest's, QEMU's own, and the discarder's.
 func memory(r machine.Record) uint64 {
 	return r.Spec.Memory + qemu.Overhead(qemu.Accelerator(r.Accelerator), r.Spec.Memory, r.Spec.CPU)
 }

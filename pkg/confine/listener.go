@@ -15,13 +15,14 @@ var ErrNoListener = errors.New("this machine's kernel lets no process answer the
 // ErrSupervisedEnded is the error of Receive once no process is left whose calls the listener gets.
 var ErrSupervisedEnded = errors.New("no supervised process is left")
 
-// Refusal is a system call that fails with an error: always, or where the second argument, of whose lower 32 bits those of Mask
-// count, is one of Values.
+// Refusal is a system call that fails with an error: always, or where an argument (0 is the first), of whose lower 32 bits those of
+// Mask count, is one of Values.
 type Refusal struct {
-	Number uint32
-	Mask   uint32
-	Values []uint32
-	Error  unix.Errno
+	Number   uint32
+	Argument uint32
+	Mask     uint32
+	Values   []uint32
+	Error    unix.Errno
 }
 
 // Request is a system call that waits for its answer.
@@ -72,7 +73,8 @@ func supervision(asked []uint32, refused []Refusal) []bpf.Instruction {
 		load, bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: firstX32, SkipFalse: 1}, fail(unix.ENOSYS),
 	}
 	refused = append(refused, Refusal{
-		Number: unix.SYS_SECCOMP, Mask: unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, Values: []uint32{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER}, Error: unix.EBUSY,
+		Number: unix.SYS_SECCOMP, Argument: 1, Error: unix.EBUSY,
+		Mask: unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, Values: []uint32{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER},
 	})
 	for _, nr := range asked {
 		program = append(program, is(nr, 1), bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF})
@@ -82,7 +84,7 @@ func supervision(asked []uint32, refused []Refusal) []bpf.Instruction {
 			program = append(program, is(r.Number, 1), fail(r.Error))
 			continue
 		}
-		cases := []bpf.Instruction{bpf.LoadAbsolute{Off: callArg + argSize, Size: 4}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: r.Mask}}
+		cases := []bpf.Instruction{bpf.LoadAbsolute{Off: callArg + r.Argument*argSize, Size: 4}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: r.Mask}}
 		for _, v := range r.Values {
 			cases = append(cases, is(v, 1), fail(r.Error))
 		}
@@ -138,7 +140,8 @@ func ListenerCalls() []Call {
 	})
 }
 
-// Receive waits for the next call. ErrSupervisedEnded is its error when none can come any more; Linux before 5.8 never says so.
+// Receive waits for the next call. ErrSupervisedEnded is its error when none can come any more: when the last supervised process has ended
+// and its parent has waited for it. Linux before 5.9 never says so.
 func (l Listener) Receive() (Request, error) {
 	for {
 		polled := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}

@@ -27,7 +27,7 @@ func TestSupervise(t *testing.T) {
 		l, err := confine.Supervise([]uint32{unix.SYS_SYSINFO}, []confine.Refusal{
 			{Number: unix.SYS_SYNC, Error: unix.EMLINK},
 			{Number: unix.SYS_PERSONALITY, Error: unix.EDOM},
-			{Number: unix.SYS_GETPRIORITY, Mask: 0xff00, Values: []uint32{0x1200, 0x3400}, Error: unix.ENOTTY},
+			{Number: unix.SYS_GETPRIORITY, Argument: 1, Mask: 0xff00, Values: []uint32{0x1200, 0x3400}, Error: unix.ENOTTY},
 		})
 		if err != nil {
 			t.Error(err)

@@ -130,6 +130,7 @@ func TestAFullDiskThatIsDiscarded(t *testing.T) {
 	f, vdisk := p.disk("8-1", size)
 	d, err := OpenDisk(int(f.Fd()))
 	must(t, err)
+	d.every = 0
 	data := pages(t, mib)
 	var one sync.Mutex
 	var group sync.WaitGroup
@@ -182,9 +183,6 @@ func TestManyExtents(t *testing.T) {
 	must(t, d.Discard(0, size, always))
 	if used := p.used("8-1", f); used > mib {
 		t.Errorf("when all is discarded, %d bytes are used", used)
-	}
-	if n := cap(d.items); n > foundBytes/headerSize {
-		t.Errorf("the disk has room for %d items", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package discard
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"runtime/debug"
@@ -44,7 +45,7 @@ func Serve() error {
 	if err != nil {
 		return err
 	}
-	s, caller := server{listener: given.listener}, os.Getppid()
+	s, caller := &server{listener: given.listener}, os.Getppid()
 	for _, fd := range given.disks {
 		disk, err := OpenDisk(fd)
 		if err != nil {
@@ -68,8 +69,8 @@ func Serve() error {
 	return s.serve()
 }
 
-// calls are the system calls that the discarder needs beside those of Go's runtime: none opens, reads or writes a file. kcmp
-// compares files of processes, and tells nothing of them.
+// calls are the system calls that the discarder needs beside those of Go's runtime: none opens a file. kcmp compares files of
+// processes, and tells nothing of them. A search takes the number of any tree.
 func calls() []confine.Call {
 	return append(confine.ListenerCalls(),
 		confine.Call{Number: unix.SYS_IOCTL, Second: []uint32{iocTreeSearchV2, iocStartSync, iocWaitSync}},
@@ -81,10 +82,12 @@ func calls() []confine.Call {
 type server struct {
 	listener confine.Listener
 	disks    []*Disk
+	// failed is set once a failure was logged.
+	failed bool
 }
 
 // serve answers until no process is left that could ask.
-func (s server) serve() error {
+func (s *server) serve() error {
 	for {
 		r, err := s.listener.Receive()
 		if errors.Is(err, confine.ErrSupervisedEnded) {
@@ -101,7 +104,7 @@ func (s server) serve() error {
 
 // answer does what a call asks for, as far as it is a discard of one of the disks. Arguments of fewer than 64 bits are in the
 // lower bits, as the kernel takes them.
-func (s server) answer(r confine.Request) unix.Errno {
+func (s *server) answer(r confine.Request) unix.Errno {
 	if r.Number != unix.SYS_FALLOCATE || uint32(r.Args[1]) != punchMode {
 		return unix.EOPNOTSUPP
 	}
@@ -111,29 +114,32 @@ func (s server) answer(r confine.Request) unix.Errno {
 	}
 	for _, d := range s.disks {
 		same, err := sameFile(r.Thread, d.fd, int(int32(r.Args[0])))
-		if err != nil || !same {
+		// Only now is it certain that the thread's ID was the caller's. A caller that doesn't wait gets no answer.
+		if !s.listener.Waits(r.ID) {
+			return unix.EOPNOTSUPP
+		}
+		if errors.Is(err, unix.EBADF) || err == nil && !same {
 			continue
 		}
-		// Only now is it certain that the thread's ID was the caller's.
-		if !s.listener.Waits(r.ID) {
-			return unix.EINTR
+		if err == nil {
+			err = d.Discard(offset, length, func() bool { return s.listener.Waits(r.ID) })
 		}
-		err = d.Discard(offset, length, func() bool { return s.listener.Waits(r.ID) })
-		return errnoOf(err)
+		if err != nil {
+			s.fail(err)
+			return unix.EOPNOTSUPP
+		}
+		return 0
 	}
 	return unix.EBADF
 }
 
-// errnoOf is what the caller gets for a failure.
-func errnoOf(err error) unix.Errno {
-	var errno unix.Errno
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &errno):
-		return errno
+// fail logs the first failure. The guest learns of none: what isn't discarded stays, and QEMU takes EOPNOTSUPP for a disk without
+// discards.
+func (s *server) fail(err error) {
+	if !s.failed {
+		fmt.Fprintf(os.Stderr, "croft: a discard of the VM can't be passed on to its disk: %v\n", err)
 	}
-	return unix.EIO
+	s.failed = true
 }
 
 // sameFile reports whether a descriptor of another thread is the very file that this process has open under a descriptor of its

@@ -113,6 +113,13 @@ func attempts(disk, other int) outcome {
 	try("zero by ioctl with upper bits", unix.SYS_IOCTL, fd, 0x40305839|1<<32, uintptr(unsafe.Pointer(&space)))
 	try("share extents", unix.SYS_IOCTL, uintptr(other), unix.FICLONE, fd)
 	try("copy extents", unix.SYS_COPY_FILE_RANGE, fd, 0, uintptr(other), 0, mib)
+	try("shorten", unix.SYS_FTRUNCATE, fd, 0)
+	try("shorten by name", unix.SYS_TRUNCATE, uintptr(unsafe.Pointer(&[]byte("/proc/self/fd\x00")[0])), 0)
+	if mapped, err := unix.Mmap(disk, 0, mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err == nil {
+		try("remove what is mapped", unix.SYS_MADVISE, uintptr(unsafe.Pointer(&mapped[0])), mib, unix.MADV_REMOVE)
+		_ = unix.Munmap(mapped)
+	}
+	try("remove what a process has mapped", unix.SYS_PROCESS_MADVISE)
 	if runtime.GOARCH == "amd64" {
 		try("numbers of x32", 0x40000000|unix.SYS_FALLOCATE, fd, mode, 0, mib)
 	}
@@ -224,6 +231,7 @@ func TestSupervised(t *testing.T) {
 		"discard nothing": int(unix.EINVAL), "discard before the file": int(unix.EINVAL), "discard without end": int(unix.EINVAL),
 		"discard of another file": int(unix.EBADF), "discard of the input": int(unix.EBADF), "discard of no file": int(unix.EBADF),
 		"io_uring": int(unix.ENOSYS), "io_uring's enter": int(unix.ENOSYS), "io_uring's register": int(unix.ENOSYS), "copy extents": int(unix.ENOSYS),
+		"shorten": int(unix.EPERM), "shorten by name": int(unix.EPERM), "remove what is mapped": int(unix.EPERM), "remove what a process has mapped": int(unix.ENOSYS),
 		"punch by ioctl": int(unix.ENOTTY), "zero by ioctl": int(unix.ENOTTY), "zero by ioctl with upper bits": int(unix.ENOTTY), "share extents": int(unix.ENOTTY),
 		"another listener": int(unix.EBUSY), "zero after another filter": int(unix.EOPNOTSUPP),
 	}

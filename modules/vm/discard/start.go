@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -19,6 +20,9 @@ const (
 	// Threads are those of Go's runtime with one processor.
 	Threads = 16
 )
+
+// startTime is how long a VM's start waits for its discarder.
+const startTime = 10 * time.Second
 
 // Discarder is a started process that serves no disk yet, seen from the process that becomes QEMU.
 type Discarder struct{ socket int }
@@ -51,7 +55,7 @@ func Start(command []string, uid uint32) (*Discarder, error) {
 
 // Supervise puts the calling thread, and the program that it executes, under the discarder, for good, and waits until that serves
 // the disks of those descriptors. After any error there are no discards, whether the thread has the filter or not. The thread must
-// have given up new privileges. If the discarder neither serves nor ends, whoever waits for the VM gives it up.
+// have given up new privileges.
 func (d *Discarder) Supervise(disks []int) error {
 	defer func() { _ = unix.Close(d.socket) }()
 	listener, err := confine.Supervise([]uint32{unix.SYS_FALLOCATE}, refusals())
@@ -62,6 +66,10 @@ func (d *Discarder) Supervise(disks []int) error {
 	defer listener.Close()
 	if err := send(d.socket, listener, disks); err != nil {
 		return err
+	}
+	within := unix.NsecToTimeval(startTime.Nanoseconds())
+	if err := unix.SetsockoptTimeval(d.socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &within); err != nil {
+		return errors.Wrap(err, "cannot wait for the discarder")
 	}
 	answer := make([]byte, len(serves)+1)
 	n, _, _, err := receiveMessage(d.socket, answer, nil)
@@ -89,7 +97,12 @@ func refusals() []confine.Refusal {
 		{Number: unix.SYS_IO_URING_ENTER, Error: unix.ENOSYS},
 		{Number: unix.SYS_IO_URING_REGISTER, Error: unix.ENOSYS},
 		{Number: unix.SYS_COPY_FILE_RANGE, Error: unix.ENOSYS},
-		{Number: unix.SYS_IOCTL, Mask: all, Values: []uint32{reserve, unreserve, reserve64, unreserve64, zeroRange}, Error: unix.ENOTTY},
-		{Number: unix.SYS_IOCTL, Mask: ioctlGroup, Values: []uint32{btrfs}, Error: unix.ENOTTY},
+		{Number: unix.SYS_IOCTL, Argument: 1, Mask: all, Values: []uint32{reserve, unreserve, reserve64, unreserve64, zeroRange}, Error: unix.ENOTTY},
+		{Number: unix.SYS_IOCTL, Argument: 1, Mask: ioctlGroup, Values: []uint32{btrfs}, Error: unix.ENOTTY},
+		// A hole in what is mapped is one in the file.
+		{Number: unix.SYS_MADVISE, Argument: 2, Mask: all, Values: []uint32{unix.MADV_REMOVE}, Error: unix.EPERM},
+		{Number: unix.SYS_PROCESS_MADVISE, Error: unix.ENOSYS},
+		{Number: unix.SYS_FTRUNCATE, Error: unix.EPERM},
+		{Number: unix.SYS_TRUNCATE, Error: unix.EPERM},
 	}
 }
