@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/node"
 )
-
-// DefaultSilence is Config.Silence when it is 0.
-const DefaultSilence = 30 * time.Second
 
 // Config says how registries are asked.
 type Config struct {
@@ -36,6 +34,6 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	c.Silence = cmp.Or(c.Silence, DefaultSilence)
+	c.Silence = cmp.Or(c.Silence, fetch.DefaultSilence)
 	return c
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clip"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -32,7 +34,7 @@ func remote(err error, r Reference) error {
 	case errors.Is(err, docker.ErrInvalidAuthorization):
 		return why(node.Refused, "the registry denies access, or has no such image")
 	case errors.As(err, &answer):
-		return why(statusKind(answer.StatusCode), "the registry answers "+http.StatusText(answer.StatusCode))
+		return why(fetch.StatusKind(answer.StatusCode), "the registry answers "+http.StatusText(answer.StatusCode))
 	case errdefs.IsNotFound(err):
 		return why(node.Invalid, fmt.Sprintf("the registry has no such image, or its manifest is larger than %d bytes", docker.MaxManifestSize))
 	case errdefs.IsFailedPrecondition(err):
@@ -40,17 +42,7 @@ func remote(err error, r Reference) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return why(node.Transient, "it took too long")
 	case errors.As(err, &request):
-		return why(node.Transient, request.Err.Error())
+		return why(node.Transient, clip.Line(request.Err.Error(), fetch.MostText))
 	}
 	return why(node.Transient, "the connection to the registry broke")
-}
-
-func statusKind(code int) node.Kind {
-	switch {
-	case code == http.StatusNotFound:
-		return node.Invalid
-	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= http.StatusInternalServerError:
-		return node.Transient
-	}
-	return node.Refused
 }

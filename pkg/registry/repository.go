@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/fetch"
 )
 
 const (
@@ -47,13 +48,10 @@ func (c *Client) Open(r Reference, auth string) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain := map[string]bool{}
-	for _, host := range c.cfg.PlainHTTP {
-		plain[host] = true
-	}
+	plain := fetch.Config(c.cfg).Plain()
 	blobs, tokens := *client, *client
-	blobs.Transport = guard{next: client.Transport, plain: plain, silence: c.cfg.Silence}
-	tokens.Transport = guard{next: client.Transport, plain: plain, silence: c.cfg.Silence, most: longestToken}
+	blobs.Transport = fetch.Guard{Next: client.Transport, Plain: plain, Silence: c.cfg.Silence}
+	tokens.Transport = fetch.Guard{Next: client.Transport, Plain: plain, Silence: c.cfg.Silence, Most: longestToken}
 	host, err := docker.DefaultHost(r.host)
 	if err != nil {
 		return nil, remote(err, r)

@@ -71,19 +71,27 @@ type Registry struct {
 }
 
 // StartRegistry starts an empty registry over plain HTTP.
-func StartRegistry() (*Registry, error) { return startRegistry(nil) }
+func StartRegistry() (*Registry, error) { return start(images(), nil) }
 
 // StartTLSRegistry starts a registry over HTTPS, with the certificate of config.
-func StartTLSRegistry(config *tls.Config) (*Registry, error) { return startRegistry(config) }
+func StartTLSRegistry(config *tls.Config) (*Registry, error) { return start(images(), config) }
 
-func startRegistry(config *tls.Config) (*Registry, error) {
+// StartServer starts another server over plain HTTP, or over HTTPS with a config, that misbehaves like a registry: what it
+// has below a path that contains /blobs/ are its blobs.
+func StartServer(inner http.Handler, config *tls.Config) (*Registry, error) {
+	return start(inner, config)
+}
+
+// images is a registry's own work.
+func images() http.Handler { return registry.New(registry.Logger(log.New(io.Discard, "", 0))) }
+
+func start(inner http.Handler, config *tls.Config) (*Registry, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot start a registry")
 	}
-	r := &Registry{Host: l.Addr().String(), closed: make(chan struct{})}
-	r.inner = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	r := &Registry{Host: l.Addr().String(), inner: inner, closed: make(chan struct{})}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	if config != nil {
 		l = tls.NewListener(l, config)

@@ -1,7 +1,10 @@
 package image
 
 import (
+	"context"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -9,17 +12,18 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/flist"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/registry"
 )
 
-// Bytes and Files bound an artifact, Documents its manifest.
+// Bytes bounds an image that is fetched, Files an artifact's files, Documents its manifest.
 var (
 	Bytes     = limit.Limit{Name: "vm-image-bytes", Per: "image", Each: 4 << 30, Unit: limit.Bytes}
 	Files     = limit.Limit{Name: "vm-image-files", Per: "image", Each: 16}
 	Documents = limit.Limit{Name: "vm-image-document-bytes", Per: "document", Each: 64 << 10, Unit: limit.Bytes}
-	// Speed is the least that a registry must send of a file: else the connection is given up, and the file continued over
+	// Speed is the least that must come of a file: else the connection is given up, and the file continued over
 	// another one.
 	Speed = limit.Limit{Name: "vm-image-speed", Per: "minute", Each: 256 << 10, Unit: limit.Bytes}
 )
@@ -27,9 +31,12 @@ var (
 // Config configures Images.
 type Config struct {
 	Source Source
-	// Folder is where versions of an artifact lie. It is made when it is missing.
-	Folder     string
+	// Folder is where versions that were fetched lie. It is made when it is missing.
+	Folder string
+	// Registries says how registries, and the servers and stores of flists, are asked.
 	Registries registry.Config
+	// Flists reads the databases of flists; only a source that is one needs it.
+	Flists FlistReader
 	// InUse returns the paths of all files that VMs have or will be started again with, and whether that is known of all VMs.
 	InUse func() (paths []string, known bool)
 	Times Times
@@ -41,14 +48,19 @@ type Config struct {
 	Space func() (free, total uint64, err error)
 }
 
+// FlistReader reads the flist in an open file: database.Reader. node.Refused when it can't be used.
+type FlistReader interface {
+	Read(ctx context.Context, file *os.File) (*flist.Flist, error)
+}
+
 // Times are pauses; those that are 0 have defaults.
 type Times struct {
-	// Look is how often a tag is looked at, and old versions are looked for, give or take a fifth; an hour.
+	// Look is how often a tag or a flist without a digest is looked at, and old versions are looked for, give or take a fifth; an hour.
 	Look time.Duration
 	// Lease is how long a version stays after Current returned it; an hour.
 	Lease time.Duration
 	// Retry are the pauses after failures that may be over soon, up to 5 minutes; Mistake those after a mistake of the
-	// artifact or a full disk, up to an hour.
+	// image or a full disk, up to an hour.
 	Retry, Mistake backoff.Backoff
 }
 
@@ -61,6 +73,12 @@ func (c Config) normal() (Config, error) {
 	}
 	if !filepath.IsAbs(c.Folder) {
 		return invalid("Folder is %q, must be an absolute path", c.Folder)
+	}
+	if f := c.Source.flist; f.plain && !slices.Contains(c.Registries.PlainHTTP, f.host) {
+		return invalid("it is at %s, which must be asked over https: image-plain-http doesn't list %s", f.url, f.host)
+	}
+	if c.Source.flist.url != "" && c.Flists == nil {
+		return invalid("Flists is missing")
 	}
 	if c.Clock == nil {
 		c.Clock = clock.System{}

@@ -42,7 +42,9 @@ func (w *world) subject(t *testing.T) conformance.VMImagesSubject {
 	}
 }
 
-func TestVMImagesConform(t *testing.T) {
+func TestVMImagesConform(t *testing.T) { inEach(t, testVMImagesConform) }
+
+func testVMImagesConform(t *testing.T, newWorld func(t testing.TB) *world) {
 	conformance.VMImagesSuite(t, func(t *testing.T) conformance.VMImagesSubject { return newWorld(t).subject(t) })
 }
 

@@ -104,6 +104,13 @@ func (f *fate) cutPower(t testing.TB) {
 	}
 }
 
+// beside is another node with the same server.
+func (w *world) beside(folder string) *world {
+	out := &world{t: w.t, registry: w.registry, flists: w.flists, lists: w.lists, cfg: w.cfg, clock: w.clock, logs: w.logs}
+	out.cfg.Folder = folder
+	return out
+}
+
 // inMemory is a folder in memory: these tests make thousands of files durable.
 func inMemory(t *testing.T) string {
 	t.Helper()
@@ -115,16 +122,19 @@ func inMemory(t *testing.T) string {
 
 // A process that dies at any step, with or without the power, leaves the version that was here; the next one fetches the
 // new one, and nothing else is left.
-func TestDyingAtEveryStep(t *testing.T) {
+func TestDyingAtEveryStep(t *testing.T) { inEach(t, testDyingAtEveryStep) }
+
+func testDyingAtEveryStep(t *testing.T, newWorld func(t testing.TB) *world) {
 	points, memory := 0, inMemory(t)
+	pool := newWorld(t) // one server for all
+	one, two := made(t, "1"), made(t, "2")
 	for at := 0; ; at++ {
 		died := false
 		for _, power := range []bool{true, false} {
-			w := newWorld(t)
-			w.cfg.Folder = filepath.Join(memory, fmt.Sprint(at, power))
-			first := w.push("1")
+			w := pool.beside(filepath.Join(memory, fmt.Sprint(at, power)))
+			first := w.pushAs(one, "kubernetes:1")
 			must(t, w.round(w.open()))
-			second := w.push("2")
+			second := w.pushAs(two, "kubernetes:1")
 			f := newFate(at)
 			w.cfg.Hook = f.hook
 			err := w.round(w.open())
@@ -188,14 +198,15 @@ type given struct {
 // TestNothingIsLost: whatever happens, VMs boot a version that the registry had, whole; a node that has one always has one;
 // what was returned stays for an hour, and for as long as a VM has it; in the end there is the newest version and nothing
 // else.
-func TestNothingIsLost(t *testing.T) {
-	pool := newWorld(t) // one registry for all
+func TestNothingIsLost(t *testing.T) { inEach(t, testNothingIsLost) }
+
+func testNothingIsLost(t *testing.T, newWorld func(t testing.TB) *world) {
+	pool := newWorld(t) // one server for all
 	number, memory := 0, inMemory(t)
 	all := map[string]imagetest.Artifact{"1": made(t, "1"), "2": made(t, "2"), "3": made(t, "3")}
 	rapid.Check(t, func(rt *rapid.T) {
 		number++
-		w := &world{t: pool.t, registry: pool.registry, cfg: pool.cfg, clock: pool.clock, logs: pool.logs}
-		w.cfg.Folder = filepath.Join(memory, fmt.Sprint(number))
+		w := pool.beside(filepath.Join(memory, fmt.Sprint(number)))
 		defer os.RemoveAll(w.cfg.Folder)
 		w.cfg.InUse = func() ([]string, bool) { return w.inUse, true }
 		m := &model{world: w, all: all, given: map[string]given{}}

@@ -17,34 +17,49 @@ import (
 func TestSources(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for text, want := range map[string]string{
-		"":                                       "",
-		"/images/kubernetes":                     "/images/kubernetes",
-		"/images//kubernetes/":                   "/images/kubernetes",
-		"oci://example.org/a/b:1.36":             "oci://example.org/a/b:1.36",
-		"oci://example.org:5000/b:1":             "oci://example.org:5000/b:1",
-		"oci://docker.io/me/b:1":                 "oci://docker.io/me/b:1",
-		"oci://example.org/b@" + digest:          "oci://example.org/b@" + digest,
-		"oci://example.org/b:1@" + digest:        "oci://example.org/b@" + digest,
-		"oci://example.org/b":                    "- neither a tag nor a digest",
-		"oci://example.org:5000":                 "- names no registry",
-		"oci://me/b:1":                           "- names no registry",
-		"oci://b:1":                              "- names no registry",
-		"oci://":                                 "- invalid reference format",
-		"oci://example.org/B:1":                  "- must be lowercase",
-		"oci://example.org/b:":                   "- invalid reference format",
-		"oci://example.org/b@sha256:abc":         "- invalid reference format",
-		"oci://me:secret@example.org/b:1":        "- invalid reference format",
-		"docker://example.org/b:1":               "- none of them",
-		"https://hub.example.org/a/k.flist":      "- flists come later",
-		"images/kubernetes":                      "- none of them",
-		"oci://example.org/" + longName() + ":1": "- longer than 1024 bytes",
+		"":                                "",
+		"/images/kubernetes":              "/images/kubernetes",
+		"/images//kubernetes/":            "/images/kubernetes",
+		"oci://example.org/a/b:1.36":      "oci://example.org/a/b:1.36",
+		"oci://example.org:5000/b:1":      "oci://example.org:5000/b:1",
+		"oci://docker.io/me/b:1":          "oci://docker.io/me/b:1",
+		"oci://example.org/b@" + digest:   "oci://example.org/b@" + digest,
+		"oci://example.org/b:1@" + digest: "oci://example.org/b@" + digest,
+		"oci://example.org/b":             "- neither a tag nor a digest",
+		"oci://example.org:5000":          "- names no registry",
+		"oci://me/b:1":                    "- names no registry",
+		"oci://b:1":                       "- names no registry",
+		"oci://":                          "- invalid reference format",
+		"oci://example.org/B:1":           "- must be lowercase",
+		"oci://example.org/b:":            "- invalid reference format",
+		"oci://example.org/b@sha256:abc":  "- invalid reference format",
+		"oci://me:secret@example.org/b:1": "- invalid reference format",
+		"docker://example.org/b:1":        "- none of them",
+		"https://example.org/a/k.fl":      "https://example.org/a/k.fl",
+		"https://example.org:8443/k.fl#sha256=" + digest[7:]:         "https://example.org:8443/k.fl#sha256=" + digest[7:],
+		"http://example.org/k.fl":                                    "http://example.org/k.fl",
+		"https://example.org/a/k.flist":                              "- must end in .fl",
+		"https://example.org/k.tar":                                  "- must end in .fl",
+		"https://example.org/.fl":                                    "- must end in .fl",
+		"https:///k.fl":                                              "- names no host",
+		"https://me:secret@example.org/k.fl":                         "- names a user",
+		"https://example.org/k.fl?a=b":                               "- has a query",
+		"https://example.org/k.fl?":                                  "- has a query",
+		"https://exa mple.org/k.fl":                                  "- no URL",
+		"https://example.org/k.fl#":                                  "- there must be sha256= and 64",
+		"https://example.org/k.fl#sha256=abc":                        "- there must be sha256= and 64",
+		"https://example.org/k.fl#" + digest[7:]:                     "- there must be sha256= and 64",
+		"https://example.org/k.fl#sha256=" + strings.Repeat("A", 64): "- there must be sha256= and 64",
+		"ftp://example.org/k.fl":                                     "- none of them",
+		"images/kubernetes":                                          "- none of them",
+		"oci://example.org/" + longName() + ":1":                     "- longer than 1024 bytes",
 	} {
 		s, err := ParseSource(text)
 		if says, bad := strings.CutPrefix(want, "- "); bad {
 			if err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "an absolute path, oci://REGISTRY/REPOSITORY:TAG, ") {
 				t.Errorf("%q: %v, want %q", text, err, says)
 			}
-		} else if err != nil || s.String() != want || s.none() != (text == "") || s.fetched() != strings.HasPrefix(text, scheme) {
+		} else if err != nil || s.String() != want || s.none() != (text == "") || s.fetched() != strings.Contains(text, "://") {
 			t.Errorf("%q is %q, %v, want %q", text, s, err, want)
 		}
 	}
@@ -57,8 +72,10 @@ func TestConfig(t *testing.T) {
 		"InUse":  func(c *Config) { c.InUse = nil },
 		"Folder": func(c *Config) { c.Folder = "state" },
 		"Dialer": func(c *Config) { c.Registries.Dialer = nil },
+		"Flists": func(c *Config) { c.Flists = nil },
+		"image-plain-http doesn't list 127.0.0.1": func(c *Config) { c.Registries.PlainHTTP = []string{"127.0.0.1"} },
 	} {
-		c := newWorld(t).cfg
+		c := newFlistWorld(t).cfg
 		change(&c)
 		if _, err := Open(c); node.KindOf(err) != node.Invalid || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -67,7 +84,9 @@ func TestConfig(t *testing.T) {
 }
 
 // Only the files that the image names are fetched, each once; its manifest comes last.
-func TestFetch(t *testing.T) {
+func TestFetch(t *testing.T) { inEach(t, testFetch) }
+
+func testFetch(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	m := w.open()
@@ -103,7 +122,9 @@ func TestFetch(t *testing.T) {
 }
 
 // What is here isn't fetched again, whatever happens to the registry; a digest is never asked for again.
-func TestOffline(t *testing.T) {
+func TestOffline(t *testing.T) { inEach(t, testOffline) }
+
+func testOffline(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	must(t, w.round(w.open()))
@@ -123,7 +144,7 @@ func TestOffline(t *testing.T) {
 	w.boots(m, "1")
 	must(t, w.registry.Close())
 	m = w.open()
-	w.wantError(w.round(m), node.Transient, "cannot pull oci://")
+	w.wantError(w.round(m), node.Transient, map[bool]string{false: "cannot pull oci://", true: "cannot fetch http://"}[w.flists != nil])
 	s, err := m.Status()
 	if err != nil || s.State != node.VMImageFailed || s.Version != "1" || s.Digest != first || s.Error == "" || s.Next != w.clock.Now().Add(time.Minute).UnixNano() {
 		t.Errorf("offline the status is %+v, %v", s, err)
@@ -140,7 +161,9 @@ func (w *world) openAs(s Source) *Images {
 }
 
 // A VM never boots another image than the setting says: what another reference led to isn't used.
-func TestAnotherReference(t *testing.T) {
+func TestAnotherReference(t *testing.T) { inEach(t, testAnotherReference) }
+
+func testAnotherReference(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	second := w.pushAs(made(t, "2"), "kubernetes:2")
@@ -172,7 +195,9 @@ func (w *world) lease() time.Duration {
 }
 
 // An old version stays as long as a VM has its files, or was about to be booted with them for less than an hour.
-func TestOldVersions(t *testing.T) {
+func TestOldVersions(t *testing.T) { inEach(t, testOldVersions) }
+
+func testOldVersions(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	m := w.open()
@@ -205,7 +230,9 @@ func TestOldVersions(t *testing.T) {
 }
 
 // While the record of a VM can't be read, nobody knows what it has.
-func TestUnknownVMs(t *testing.T) {
+func TestUnknownVMs(t *testing.T) { inEach(t, testUnknownVMs) }
+
+func testUnknownVMs(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	m := w.open()
@@ -219,7 +246,9 @@ func TestUnknownVMs(t *testing.T) {
 }
 
 // A node that is given its image otherwise, or none, keeps no version for nothing.
-func TestNoLongerFetched(t *testing.T) {
+func TestNoLongerFetched(t *testing.T) { inEach(t, testNoLongerFetched) }
+
+func testNoLongerFetched(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	w.push("1")
 	must(t, w.round(w.open()))
@@ -277,7 +306,9 @@ func TestBrokenFolder(t *testing.T) {
 }
 
 // A version whose files were changed isn't booted, and is fetched again; on a disk that damages all, not all the time.
-func TestDamage(t *testing.T) {
+func TestDamage(t *testing.T) { inEach(t, testDamage) }
+
+func testDamage(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	m := w.open()
@@ -318,7 +349,9 @@ func TestDamage(t *testing.T) {
 }
 
 // Run looks at a tag every hour, give or take, and after failures ever more seldom.
-func TestRun(t *testing.T) {
+func TestRun(t *testing.T) { inEach(t, testRun) }
+
+func testRun(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	w.push("1")
 	m := w.open()
@@ -356,7 +389,9 @@ func TestRun(t *testing.T) {
 }
 
 // Status shows how far a fetch is.
-func TestProgress(t *testing.T) {
+func TestProgress(t *testing.T) { inEach(t, testProgress) }
+
+func testProgress(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	w.cfg.Clock = clock.System{}
 	w.push("1")
@@ -365,7 +400,7 @@ func TestProgress(t *testing.T) {
 	w.run(m)
 	total := uint64(0)
 	for _, name := range fileNames {
-		total += uint64(len(content("1", name)))
+		total += uint64(len(contentOf("1", name)))
 	}
 	last := uint64(0)
 	eventually(t, "some bytes", func() bool {

@@ -228,16 +228,19 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// drips is a repository that sends a byte now and then.
+// drips is a content that sends a byte now and then.
 type drips struct {
 	w     *world
 	size  int64
 	pause time.Duration
 }
 
-func (d drips) Fetch(context.Context, ocispec.Descriptor) (io.ReadCloser, error) { return d, nil }
-func (d drips) Wrap(err error) error                                             { return err }
-func (d drips) Close() error                                                     { return nil }
+func (d drips) usable(_ context.Context, _ io.Reader, bytes int64) (int64, error) { return bytes, nil }
+func (d drips) open(context.Context, int64) (io.ReadCloser, error)                { return d, nil }
+func (d drips) wrap(err error) error                                              { return err }
+func (d drips) paced() bool                                                       { return true }
+func (d drips) proven() bool                                                      { return false }
+func (d drips) Close() error                                                      { return nil }
 
 func (d drips) Read(p []byte) (int, error) {
 	d.w.clock.Advance(d.pause)
@@ -258,9 +261,9 @@ func TestSlowRegistry(t *testing.T) {
 		w := newWorld(t)
 		must(t, os.MkdirAll(w.cfg.Folder, 0o700))
 		c.drips.w = w
-		d := &download{from: c.drips, shelf: newShelf(w.cfg), clock: w.clock, folder: w.cfg.Folder, progress: func(int64) {}}
+		d := &download{shelf: newShelf(w.cfg), clock: w.clock, folder: w.cfg.Folder, progress: func(int64) {}}
 		began := w.clock.Boot()
-		err := d.read(t.Context(), file{"vmlinuz", ocispec.Descriptor{Size: 1 << 20}}, io.Discard, 0)
+		err := d.read(t.Context(), file{name: "vmlinuz", size: 1 << 20, from: c.drips}, io.Discard, 0)
 		took := w.clock.Boot() - began
 		if c.slow && (node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "sends less than 256 KiB a minute") || took > 2*time.Minute) ||
 			!c.slow && node.KindOf(err) != node.Refused { // it has no end
@@ -270,7 +273,9 @@ func TestSlowRegistry(t *testing.T) {
 }
 
 // On a full disk nothing new is kept, and what is here stays.
-func TestFullDisk(t *testing.T) {
+func TestFullDisk(t *testing.T) { inEach(t, testFullDisk) }
+
+func testFullDisk(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	w.cfg.Folder = filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(w.cfg.Folder, 0o700))
@@ -296,7 +301,9 @@ func TestFullDisk(t *testing.T) {
 }
 
 // What nobody wants any more goes also while there is no room for the next version: else there would never be any.
-func TestFullDiskMakesRoom(t *testing.T) {
+func TestFullDiskMakesRoom(t *testing.T) { inEach(t, testFullDiskMakesRoom) }
+
+func testFullDiskMakesRoom(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	free := uint64(1 << 40)
@@ -317,7 +324,9 @@ func TestFullDiskMakesRoom(t *testing.T) {
 }
 
 // What others need of the disk isn't taken, neither before a fetch nor while it goes on.
-func TestRoomForOthers(t *testing.T) {
+func TestRoomForOthers(t *testing.T) { inEach(t, testRoomForOthers) }
+
+func testRoomForOthers(t *testing.T, newWorld func(t testing.TB) *world) {
 	w := newWorld(t)
 	first := w.push("1")
 	free, asked := uint64(1<<40), 0
@@ -341,9 +350,9 @@ func TestRoomForOthers(t *testing.T) {
 	// Others fill the disk meanwhile: seen after 16 MiB.
 	s := newShelf(w.cfg)
 	s.space = func() (uint64, uint64, error) { return 0, 1 << 30, nil }
-	d := &download{from: drips{w: w, size: 1 << 20}, shelf: s, clock: w.clock, folder: w.cfg.Folder, progress: func(int64) {}}
+	d := &download{shelf: s, clock: w.clock, folder: w.cfg.Folder, progress: func(int64) {}}
 	read := 0
-	err := d.read(t.Context(), file{"vmlinuz", ocispec.Descriptor{Size: 1 << 40}}, writes(func(p []byte) { read += len(p) }), 0)
+	err := d.read(t.Context(), file{name: "vmlinuz", size: 1 << 40, from: drips{w: w, size: 1 << 20}}, writes(func(p []byte) { read += len(p) }), 0)
 	if w.wantError(err, node.NoSpace, "are kept for the node"); read > 2*roomEach {
 		t.Errorf("it read %d bytes before", read)
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
@@ -21,7 +20,7 @@ import (
 type Images struct {
 	cfg    Config
 	shelf  *shelf
-	client *registry.Client
+	origin origin
 	// folder is the operator's own; nil without one.
 	folder *vmimage.Folder
 	// wake has a token when Run needn't wait for its next round.
@@ -37,7 +36,7 @@ type Images struct {
 
 var _ node.VMImages = (*Images)(nil)
 
-// state is what is known of an artifact. Images.mu guards it.
+// state is what is known of an image that is fetched. Images.mu guards it.
 type state struct {
 	// using is the version that VMs boot now; nil when there is none.
 	using *version
@@ -55,7 +54,7 @@ type state struct {
 	next    time.Time
 }
 
-// version is one version of an artifact, whole on the node.
+// version is one version of an image, whole on the node.
 type version struct {
 	digest digest.Digest
 	name   string
@@ -68,7 +67,10 @@ func Open(c Config) (*Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Images{cfg: c, shelf: newShelf(c), client: registry.New(c.Registries), wake: make(chan struct{}, 1)}
+	m := &Images{cfg: c, shelf: newShelf(c), wake: make(chan struct{}, 1)}
+	if m.origin, err = newOrigin(c, m.shelf); err != nil {
+		return nil, err
+	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if c.Source.folder != "" {
 		m.folder = vmimage.Open(c.Source.folder)
@@ -95,11 +97,10 @@ func (m *Images) Close() { m.cancel() }
 
 // known is the version that the source led to when it was last asked, if it is here.
 func (m *Images) known() digest.Digest {
-	ref := m.cfg.Source.artifact
-	if ref.Digest != "" && m.shelf.has(ref.Digest) {
-		return ref.Digest
+	if d := m.cfg.Source.pinned(); d != "" && m.shelf.has(d) {
+		return d
 	}
-	return m.shelf.current(ref.Text)
+	return m.shelf.current(m.cfg.Source.String())
 }
 
 // open reads the manifest of a whole version.

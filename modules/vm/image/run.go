@@ -6,16 +6,13 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
-	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
-// Run looks at the artifact, fetches its versions, and removes old ones, until ctx is done.
+// Run looks at the source, fetches its versions, and removes old ones, until ctx is done.
 func (m *Images) Run(ctx context.Context) error {
 	said, failures := "", 0
 	for {
@@ -64,7 +61,7 @@ func causeOf(err error) string {
 	}, err.Error())
 }
 
-// unresolved is an error of asking where the reference leads: nothing was fetched.
+// unresolved is an error of asking where the source leads, before anything was fetched.
 type unresolved struct{ error }
 
 // Unwrap returns the cause.
@@ -142,72 +139,55 @@ func (m *Images) repair() error {
 	return nil
 }
 
-// look asks where the reference leads, and fetches what isn't here. A digest that is here is never asked for.
+// look asks which version the source leads to, and fetches what isn't here. A pinned one that is here is never asked for.
 func (m *Images) look(ctx context.Context) error {
-	ref := m.cfg.Source.artifact
-	if ref.Digest != "" && m.shelf.has(ref.Digest) {
-		return m.use(ref.Digest)
+	pinned := m.cfg.Source.pinned()
+	if pinned != "" && m.shelf.has(pinned) {
+		return m.use(pinned)
 	}
-	from, err := m.client.Open(ref, "")
+	found, err := m.origin.look(ctx)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	desc, err := from.Resolve(ctx)
-	if err != nil {
-		return unresolved{err}
+	defer found.close()
+	d := found.digest()
+	if d.Validate() != nil || d.Algorithm() != digest.SHA256 || pinned != "" && d != pinned {
+		return unusable("its server answers with another digest: %.100q", d)
 	}
-	if desc.Digest.Validate() != nil || desc.Digest.Algorithm() != digest.SHA256 || ref.Digest != "" && desc.Digest != ref.Digest {
-		return unresolved{refused("the registry answers with another digest: %.100q", desc.Digest)}
-	}
-	if !m.shelf.has(desc.Digest) {
-		if err := m.fetch(ctx, from, desc); err != nil {
+	if !m.shelf.has(d) {
+		if err := m.fetch(ctx, found); err != nil {
 			return err
 		}
 	}
-	return m.use(desc.Digest)
+	return m.use(d)
 }
 
 // fetch makes a version whole on the node.
-func (m *Images) fetch(ctx context.Context, from *registry.Repository, desc ocispec.Descriptor) error {
+func (m *Images) fetch(ctx context.Context, from offer) error {
 	m.progress(0)
-	d := &download{from: from, shelf: m.shelf, clock: m.cfg.Clock, folder: m.shelf.fetching(desc.Digest), progress: m.progress}
-	raw, err := d.small(ctx, desc, Documents.Each)
+	manifest, files, err := from.contents(ctx)
 	if err != nil {
 		return err
 	}
-	files, err := readManifest(raw)
+	total, err := boundFiles(files)
 	if err != nil {
 		return err
 	}
-	own, err := files.description()
-	if err != nil {
+	version := from.digest()
+	if err := m.shelf.begin(version); err != nil {
 		return err
 	}
-	if raw, err = d.small(ctx, own.blob, vmimage.MaxManifest); err != nil {
-		return err
-	}
-	described, err := vmimage.Describe(raw)
-	if err != nil {
-		return refused("%w", err)
-	}
-	wanted, total, err := files.files(described)
-	if err != nil {
-		return err
-	}
-	if err := m.shelf.begin(desc.Digest); err != nil {
-		return err
-	}
-	if err := m.shelf.room(total - d.have(wanted)); err != nil {
+	d := &download{shelf: m.shelf, clock: m.cfg.Clock, folder: m.shelf.fetching(version), progress: m.progress}
+	if err := m.shelf.room(total - d.have(files)); err != nil {
 		return err
 	}
 	m.expect(total)
-	for _, f := range wanted {
+	for _, f := range files {
 		if err := d.fetch(ctx, f); err != nil {
 			return err
 		}
 	}
-	return m.shelf.finish(desc.Digest, raw)
+	return m.shelf.finish(version, manifest)
 }
 
 // progress counts bytes that have come.
@@ -227,8 +207,8 @@ func (m *Images) expect(total int64) {
 
 // use makes a whole version the one that VMs boot.
 func (m *Images) use(d digest.Digest) error {
-	if ref := m.cfg.Source.artifact; ref.Digest == "" {
-		if err := m.shelf.point(pointer{Reference: ref.Text, Digest: d}); err != nil {
+	if m.cfg.Source.pinned() == "" {
+		if err := m.shelf.point(pointer{Reference: m.cfg.Source.String(), Digest: d}); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ type shelf struct {
 	space func() (free, total uint64, err error)
 }
 
-// pointer is the content of current.json: the tag that was looked at last, and where it led.
+// pointer is the content of current.json: the tag or the flist that was looked at last, and where it led.
 type pointer struct {
 	Reference string        `json:"reference"`
 	Digest    digest.Digest `json:"digest"`

@@ -1,30 +1,48 @@
 package image
 
 import (
+	"cmp"
+	"net/url"
 	"path/filepath"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/registry"
 )
 
-// scheme begins the references of artifacts.
-const scheme = "oci://"
+const (
+	// scheme begins the references of artifacts, suffix ends the paths of flists, and pin begins their digests.
+	scheme = "oci://"
+	suffix = ".fl"
+	pin    = "sha256="
+)
 
 // longestReference bounds a reference, in bytes.
 const longestReference = 1024
 
-// Source is where the image comes from: a folder, an artifact, or nowhere (the zero value).
+// Source is where the image comes from: a folder, an artifact, a flist, or nowhere (the zero value).
 type Source struct {
 	folder   string
 	artifact registry.Reference
+	flist    flistReference
+}
+
+// flistReference names a flist.
+type flistReference struct {
+	// url is where it is, host the HOST or HOST:PORT there, and plain whether it is asked over HTTP without TLS.
+	url, host string
+	plain     bool
+	// digest is that of the flist itself, in a reference that has one.
+	digest digest.Digest
 }
 
 // ParseSource reads the operator's setting. The error says what is allowed, and what is wrong.
 func ParseSource(text string) (Source, error) {
 	no := func(why string) (Source, error) {
-		return Source{}, errors.New("an absolute path, oci://REGISTRY/REPOSITORY:TAG, oci://REGISTRY/REPOSITORY@sha256:DIGEST, or empty: " + why)
+		return Source{}, errors.New("an absolute path, oci://REGISTRY/REPOSITORY:TAG, oci://REGISTRY/REPOSITORY@sha256:DIGEST, " +
+			"https://HOST/PATH.fl, https://HOST/PATH.fl#sha256=DIGEST, or empty: " + why)
 	}
 	switch {
 	case text == "":
@@ -33,8 +51,14 @@ func ParseSource(text string) (Source, error) {
 		return no("it is longer than 1024 bytes")
 	case filepath.IsAbs(text):
 		return Source{folder: filepath.Clean(text)}, nil
+	case strings.HasPrefix(text, "https://"), strings.HasPrefix(text, "http://"):
+		f, why := parseFlist(text)
+		if why != "" {
+			return no(why)
+		}
+		return Source{flist: f}, nil
 	case !strings.HasPrefix(text, scheme):
-		return no("it is none of them (flists come later)")
+		return no("it is none of them")
 	}
 	r, err := registry.Parse(scheme, text)
 	if err != nil {
@@ -50,15 +74,51 @@ func ParseSource(text string) (Source, error) {
 	return Source{artifact: r}, nil
 }
 
+// parseFlist reads the URL of a flist, or says what is wrong with it.
+func parseFlist(text string) (f flistReference, why string) {
+	at, pinned, isPinned := strings.Cut(text, "#")
+	u, err := url.Parse(at)
+	switch {
+	case err != nil:
+		return f, "it is no URL"
+	case u.Hostname() == "":
+		return f, "it names no host"
+	case u.User != nil:
+		return f, "it names a user: passwords aren't supported"
+	case u.RawQuery != "" || u.ForceQuery:
+		return f, "it has a query"
+	case !strings.HasSuffix(u.Path, suffix) || strings.HasSuffix(u.Path, "/"+suffix):
+		return f, "its path must end in .fl, the format of rfs"
+	}
+	f = flistReference{url: u.String(), host: u.Host, plain: u.Scheme == "http"}
+	if !isPinned {
+		return f, ""
+	}
+	hex, ok := strings.CutPrefix(pinned, pin)
+	f.digest = digest.NewDigestFromEncoded(digest.SHA256, hex)
+	if !ok || f.digest.Validate() != nil {
+		return f, "after # there must be sha256= and 64 hexadecimal digits in lower case"
+	}
+	return f, ""
+}
+
 // String is the setting.
 func (s Source) String() string {
-	if s.folder != "" {
+	switch {
+	case s.folder != "":
 		return s.folder
+	case s.flist.digest != "":
+		return s.flist.url + "#" + pin + s.flist.digest.Encoded()
+	case s.flist.url != "":
+		return s.flist.url
 	}
 	return s.artifact.Text
 }
 
+// pinned is the digest of the only version that the source can lead to; empty without one.
+func (s Source) pinned() digest.Digest { return cmp.Or(s.artifact.Digest, s.flist.digest) }
+
 func (s Source) none() bool { return s == Source{} }
 
-// fetched reports whether the image is an artifact.
-func (s Source) fetched() bool { return s.artifact.Text != "" }
+// fetched reports whether the image is fetched from elsewhere.
+func (s Source) fetched() bool { return s.artifact.Text != "" || s.flist.url != "" }

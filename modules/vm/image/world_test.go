@@ -2,6 +2,10 @@ package image
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -11,19 +15,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/croft-edge/croft/internal/testing/flisttest"
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/flist"
+	"github.com/croft-edge/croft/pkg/flist/database"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/registry"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain also runs as the process that reads flists.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "read-flist" {
+		os.Exit(database.Serve())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is for a slow, busy machine.
 const patience = 2 * time.Minute
@@ -53,28 +67,52 @@ func (l *lines) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// world is a registry and the settings of a node that has its image from there.
+// world is a registry, or a server of flists, and the settings of a node that has its image from there.
 type world struct {
 	t        testing.TB
 	registry *imagetest.Registry
-	cfg      Config
-	clock    *clock.Fake
-	logs     *lines
+	// flists is the server that registry is a part of, nil in a world of artifacts.
+	flists *flisttest.Server
+	// lists are the flists that were made, by their description.
+	lists map[string]flisttest.Made
+	cfg   Config
+	clock *clock.Fake
+	logs  *lines
 
 	mu    sync.Mutex
 	inUse []string
 }
 
+// newWorld is a world of artifacts.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, logs: &lines{}, clock: clock.NewFake(time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC))}
-	var err error
-	w.registry, err = imagetest.StartRegistry()
+	registry, err := imagetest.StartRegistry()
 	must(t, err)
+	return worldOf(t, &world{registry: registry})
+}
+
+// newFlistWorld is a world of flists.
+func newFlistWorld(t testing.TB) *world {
+	t.Helper()
+	server, err := flisttest.StartServer(nil)
+	must(t, err)
+	return worldOf(t, &world{registry: server.Registry, flists: server, lists: map[string]flisttest.Made{}})
+}
+
+// inEach runs a test in worlds of each kind.
+func inEach(t *testing.T, test func(t *testing.T, newWorld func(t testing.TB) *world)) {
+	t.Run("artifact", func(t *testing.T) { test(t, newWorld) })
+	t.Run("flist", func(t *testing.T) { test(t, newFlistWorld) })
+}
+
+func worldOf(t testing.TB, w *world) *world {
+	t.Helper()
+	w.t, w.logs, w.clock = t, &lines{}, clock.NewFake(time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC))
 	t.Cleanup(func() { _ = w.registry.Close() })
 	w.cfg = Config{
 		Source: w.source("kubernetes:1"), Folder: filepath.Join(t.TempDir(), "state", "kubernetes-image"),
 		Registries: registry.Config{Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Silence: 30 * time.Second},
+		Flists:     &remembered{from: database.Reader{Command: []string{"/proc/self/exe", "read-flist"}}, read: map[[32]byte]*flist.Flist{}},
 		InUse: func() ([]string, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -84,6 +122,31 @@ func newWorld(t testing.TB) *world {
 		Space: func() (uint64, uint64, error) { return 1 << 40, 1 << 41, nil },
 	}
 	return w
+}
+
+// remembered reads each flist once: a test that fetches one hundreds of times needn't start as many processes.
+type remembered struct {
+	from FlistReader
+	mu   sync.Mutex
+	read map[[32]byte]*flist.Flist
+}
+
+func (r *remembered) Read(ctx context.Context, file *os.File) (*flist.Flist, error) {
+	raw, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<30))
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := sha256.Sum256(raw)
+	if r.read[sum] == nil {
+		list, err := r.from.Read(ctx, file)
+		if err != nil {
+			return nil, err
+		}
+		r.read[sum] = list
+	}
+	return r.read[sum], nil
 }
 
 func dialer(t testing.TB, allow ...string) *dial.Dialer {
@@ -101,10 +164,20 @@ func dialer(t testing.TB, allow ...string) *dial.Dialer {
 
 func (w *world) source(name string) Source {
 	w.t.Helper()
-	s, err := ParseSource("oci://" + w.registry.Host + "/" + name)
+	text := "oci://" + w.registry.Host + "/" + name
+	if w.flists != nil {
+		at, digest, pinned := strings.Cut(name, "@")
+		if text = "http://" + w.registry.Host + flistPath(at); pinned {
+			text += "#" + strings.Replace(digest, ":", "=", 1)
+		}
+	}
+	s, err := ParseSource(text)
 	must(w.t, err)
 	return s
 }
+
+// flistPath is the path of the flist with the name of an artifact.
+func flistPath(name string) string { return "/" + strings.Replace(name, ":", "-", 1) + ".fl" }
 
 func (w *world) uses(paths ...string) {
 	w.mu.Lock()
@@ -112,9 +185,12 @@ func (w *world) uses(paths ...string) {
 	w.inUse = paths
 }
 
-// content is that of a file of a version.
-func content(version, name string) string {
-	return strings.Repeat("version "+version+" of "+name+"\n", 3000)
+// contentOf is that of a file of a version: some 60 to 90 KB, which don't pack.
+func contentOf(version, name string) string {
+	title := "version " + version + " of " + name + "\n"
+	out := make([]byte, 3000*len(title))
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(title))).Read(out) // never fails
+	return string(out)
 }
 
 // fileNames are the names of an image's files.
@@ -126,14 +202,20 @@ func made(t testing.TB, version string) imagetest.Artifact {
 	dir := t.TempDir()
 	a := imagetest.Artifact{Type: Type, Files: []imagetest.ArtifactFile{{Name: "sbom.json", Content: "{}"}}}
 	for _, name := range fileNames {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content(version, name)), 0o600))
-		a.Files = append(a.Files, imagetest.ArtifactFile{Name: name, Content: content(version, name)})
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(contentOf(version, name)), 0o600))
+		a.Files = append(a.Files, imagetest.ArtifactFile{Name: name, Content: contentOf(version, name)})
 	}
-	must(t, vmimage.Write(dir, vmimage.Image{Name: "kubernetes", Version: version, Kernel: "vmlinuz", Initrd: "initrd", Root: "root.squashfs", Arguments: "quiet"}))
+	describe(t, dir, version)
 	raw, err := os.ReadFile(filepath.Join(dir, vmimage.Manifest))
 	must(t, err)
 	a.Files = append(a.Files, imagetest.ArtifactFile{Name: vmimage.Manifest, Content: string(raw)})
 	return a
+}
+
+// describe writes image.json beside the files of a version.
+func describe(t testing.TB, dir, version string) {
+	t.Helper()
+	must(t, vmimage.Write(dir, vmimage.Image{Name: "kubernetes", Version: version, Kernel: "vmlinuz", Initrd: "initrd", Root: "root.squashfs", Arguments: "quiet"}))
 }
 
 // push makes a version the registry's, and returns the digest of its manifest.
@@ -144,9 +226,39 @@ func (w *world) push(version string) string {
 
 func (w *world) pushAs(a imagetest.Artifact, name string) string {
 	w.t.Helper()
+	if w.flists != nil {
+		return w.put(w.listOf(a), name)
+	}
 	d, err := a.Push(context.Background(), w.registry.Host+"/"+name, w.registry.Behind())
 	must(w.t, err)
 	return d.String()
+}
+
+// listOf is a flist of an artifact's files, whose blocks the server has.
+func (w *world) listOf(a imagetest.Artifact) flisttest.List {
+	list := flisttest.List{Routes: []flist.Route{{First: 0, Last: 255, URL: "http://" + w.registry.Host + flisttest.Blobs}}}
+	for _, f := range a.Files {
+		list.Files = append(list.Files, flisttest.File{Path: f.Name, Content: f.Content})
+	}
+	return list
+}
+
+// keyOf is the key of a flist in world.lists.
+func keyOf(list flisttest.List) string { return fmt.Sprint(list) }
+
+// put makes a flist the server's, and returns its digest.
+func (w *world) put(list flisttest.List, name string) string {
+	w.t.Helper()
+	key := keyOf(list)
+	made, ok := w.lists[key]
+	if !ok {
+		var err error
+		made, err = list.Make()
+		must(w.t, err)
+		w.lists[key] = made
+	}
+	w.flists.Put(flistPath(name), made)
+	return digest.FromBytes(made.FL).String()
 }
 
 // open opens the image as a start of the node does.
@@ -183,7 +295,7 @@ func (w *world) whole(i node.VMImage) {
 	for name, path := range map[string]string{"vmlinuz": i.Kernel, "initrd": i.Initrd, "root.squashfs": i.Root} {
 		raw, err := os.ReadFile(path)
 		must(w.t, err)
-		if string(raw) != content(i.Version, name) {
+		if string(raw) != contentOf(i.Version, name) {
 			w.t.Fatalf("%s of version %s isn't what it was", name, i.Version)
 		}
 	}

@@ -36,8 +36,8 @@ const (
 	agentWeight = 2000
 
 	// unpackMemory is for all unpacking processes together: the maximum number of them, each at its own
-	// limit, and 256 MiB for the page cache of their writes; bytes.
-	unpackMemory = uint64(3*512<<20 + 256<<20)
+	// limit, the process that reads a flist, and 256 MiB for the page cache of their writes; bytes.
+	unpackMemory = uint64(3*512<<20 + 192<<20 + 256<<20)
 	// unpackPIDs are their threads: some 15 each.
 	unpackPIDs = 256
 	// unpackIOWeight is a container's: only new containers wait for it.
@@ -104,7 +104,7 @@ func (p Process) Settle(runDir string, log zerolog.Logger) *cgroup.Seat {
 	return seat
 }
 
-// ConfineUnpack limits a process that is about to unpack a layer.
+// ConfineUnpack limits a process that is about to unpack a layer, or to read a flist.
 func ConfineUnpack(c config.Config, log zerolog.Logger) func(pid int) {
 	return confineHelper(c, log, unpack, unpackLimits())
 }

@@ -14,12 +14,12 @@ func unpackCommand() *cli.Command {
 		Name: "unpack", Hidden: true, HideHelp: true,
 		Action: func(*cli.Context) error {
 			if status := unpack.Serve(); status != ExitOK {
-				return exitError{errUnpack, status}
+				return exitError{errHelper, status}
 			}
 			return nil
 		},
 	}
 }
 
-// errUnpack means that the process that asked for a layer is gone.
-var errUnpack = errors.New("cannot answer: the caller is gone")
+// errHelper means that the process that asked is gone.
+var errHelper = errors.New("cannot answer: the caller is gone")

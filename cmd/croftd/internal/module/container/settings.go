@@ -53,7 +53,7 @@ func settings() []config.Setting {
 			Set: config.SetNumberIn(func(c *config.Config) *uint64 { return &c.Containers.LogFiles }, 2, 1000)},
 		{Name: "image-paths", Kind: config.List, Default: "", Help: "folders from which users may name OCI layouts and tars; empty: none",
 			Set: folders(func(c *config.Config) *[]string { return &c.Containers.ImagePaths })},
-		{Name: "image-plain-http", Kind: config.List, Default: "", Help: "registries that are spoken to without TLS, as host or host:port",
+		{Name: "image-plain-http", Kind: config.List, Default: "", Help: "registries, and servers of flists, that are spoken to without TLS, as host or host:port",
 			Set: hosts(func(c *config.Config) *[]string { return &c.Containers.PlainHTTP })},
 		{Name: "max-image-size", Kind: config.Size, Default: "10GiB", Help: "the largest image, as it lies on the disk",
 			Set: config.SetSizeFrom(func(c *config.Config) *uint64 { return &c.Containers.MaxImage }, 1<<20, "1MiB")},

@@ -83,9 +83,11 @@ func TestAllWarnings(t *testing.T) {
 func TestImageSetting(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "", "/srv/image": "", "oci://example.org/kubernetes:1": "",
-		"srv/image":                    "an absolute path, oci://REGISTRY/REPOSITORY:TAG",
-		"oci://example.org/kubernetes": "neither a tag nor a digest",
-		"oci://kubernetes:1":           "names no registry",
+		"https://example.org/kubernetes.fl": "",
+		"https://example.org/kubernetes":    "its path must end in .fl",
+		"srv/image":                         "an absolute path, oci://REGISTRY/REPOSITORY:TAG",
+		"oci://example.org/kubernetes":      "neither a tag nor a digest",
+		"oci://kubernetes:1":                "names no registry",
 	} {
 		l, err := config.Load(config.From{Modules: slices.Concat(storage.Descriptor().Settings, Descriptor().Settings), File: config.DefaultFile, Flags: map[string]string{kubernetes: text}})
 		switch {

@@ -46,7 +46,7 @@ func Descriptor() module.Descriptor {
 		Settings: config.InGroup("Virtual machines", []config.Setting{
 			{Name: emulator, Kind: config.Text, Default: "qemu-system-x86_64", Help: "QEMU's program: a path, or a name that is found in PATH", Set: config.SetText(emulator, program)},
 			{Name: accelerator, Kind: config.Text, Default: "auto", Help: "what executes guests: auto (kvm where it is seen to work, else tcg), kvm, or tcg", Set: config.SetText(accelerator, accelerators)},
-			{Name: kubernetes, Kind: config.Text, Help: "image that Kubernetes VMs boot: a folder, oci://REGISTRY/REPOSITORY:TAG or oci://REGISTRY/REPOSITORY@sha256:DIGEST; empty for none", Set: config.SetText(kubernetes, imageSource)},
+			{Name: kubernetes, Kind: config.Text, Help: "image that Kubernetes VMs boot: a folder, an artifact (oci://REGISTRY/REPOSITORY:TAG or oci://REGISTRY/REPOSITORY@sha256:DIGEST) or a flist (https://HOST/PATH.fl or https://HOST/PATH.fl#sha256=DIGEST); empty for none", Set: config.SetText(kubernetes, imageSource)},
 		}),
 		Commands: []module.Command{{
 			Name: "down", Usage: "end the stopped node's virtual machines; the node starts them again when it starts", Run: down,

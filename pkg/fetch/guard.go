@@ -1,4 +1,4 @@
-package registry
+package fetch
 
 import (
 	"context"
@@ -12,29 +12,33 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// guard lets requests through to a registry: over TLS, but for those that the
+// Guard lets requests through to servers: over TLS, but for those that the
 // operator lists, and only while the other side sends something.
-type guard struct {
-	next    http.RoundTripper
-	plain   map[string]bool
-	silence time.Duration
-	// most is how long a body may be; 0 is any length.
-	most int64
+type Guard struct {
+	Next http.RoundTripper
+	// Plain are the HOST or HOST:PORT that are asked without TLS.
+	Plain map[string]bool
+	// Silence is how long the other side may send nothing.
+	Silence time.Duration
+	// Most is how many bytes a body may have; 0 is any number.
+	Most int64
 }
 
+var _ http.RoundTripper = Guard{}
+
 // RoundTrip implements http.RoundTripper.
-func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != "https" && !g.plain[req.URL.Host] {
-		return nil, node.Errorf(node.Refused, "cannot ask %s: registries are asked over https only, unless the operator allows plain HTTP", req.URL.Host)
+func (g Guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" && !g.Plain[req.URL.Host] {
+		return nil, node.Errorf(node.Refused, "cannot ask %s: servers are asked over https only, unless the operator allows plain HTTP", req.URL.Host)
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	silent := node.Errorf(node.Transient, "cannot read from %s: it has said nothing for %s", req.URL.Host, g.silence)
-	b := &watched{ctx: ctx, silence: g.silence, cancel: cancel, most: g.most}
-	b.timer = time.AfterFunc(g.silence, func() { cancel(silent) })
+	silent := node.Errorf(node.Transient, "cannot read from %s: it has said nothing for %s", req.URL.Host, g.Silence)
+	b := &watched{ctx: ctx, silence: g.Silence, cancel: cancel, most: g.Most}
+	b.timer = time.AfterFunc(g.Silence, func() { cancel(silent) })
 	asked := req.Clone(ctx)
 	// The HTTP client would unpack a packed body without a bound.
 	asked.Header.Set("Accept-Encoding", "identity")
-	res, err := g.next.RoundTrip(asked)
+	res, err := g.Next.RoundTrip(asked)
 	b.timer.Stop()
 	if err != nil {
 		err = b.cause(err)
