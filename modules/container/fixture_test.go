@@ -23,9 +23,9 @@ import (
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/modules/container/secret"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
 )
 
 // patience is the longest wait for an expected state on a busy machine.
@@ -128,7 +128,7 @@ func newWorldWith(t testing.TB, images bool) *world {
 	if images {
 		w.cfg.Image = image.Config{
 			Unpacking: image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}},
-			Sources:   source.Config{Config: registry.Config{Dialer: dialer(t)}, Paths: []string{filepath.Join(dir, "images")}}, Log: log,
+			Sources:   source.Config{Config: fetch.Config{Dialer: dialer(t)}, Paths: []string{filepath.Join(dir, "images")}}, Log: log,
 		}
 		w.images = nil
 		must(t, os.Mkdir(w.cfg.Image.Sources.Paths[0], 0o755))

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/pooltest"
 	"github.com/croft-edge/croft/internal/testing/vmguest/report"
-	"github.com/croft-edge/croft/modules/storage"
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
@@ -27,17 +26,12 @@ const mib = 1 << 20
 func (w *world) pooled(spec *node.VMSpec, size uint64) (used func() uint64) {
 	t := w.t
 	t.Helper()
-	cfg := storage.Config{State: t.TempDir(), Pools: storage.DefaultPools(512 * mib), Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.ErrorLevel)}
+	pools := pooltest.Open(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		must(t, cgroup.End(ctx, w.cgroup))
-		// A process that another test forks has this one's files until it executes its program.
-		eventually(t, "the pool is detached", func() error { return storage.Detach(ctx, cfg) })
 	})
-	pools, err := storage.Open(t.Context(), cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, pools.Close(context.Background())) })
 	d, err := pools.VDisks().Allocate(node.VDiskSpec{Name: "8-1", Size: size})
 	must(t, err)
 	spec.Disks[0].Path = d.Path

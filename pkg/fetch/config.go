@@ -13,9 +13,9 @@ import (
 const (
 	// DefaultSilence is Config.Silence when it is 0.
 	DefaultSilence = 30 * time.Second
-	// longestExchange bounds one request with its answer. It is that long for large files over slow links; who reads the
+	// LongestExchange bounds one request with its answer. It is that long for large files over slow links; who reads the
 	// answer holds it to a speed.
-	longestExchange = 24 * time.Hour
+	LongestExchange = 24 * time.Hour
 )
 
 // Config says how servers are asked.
@@ -56,7 +56,7 @@ func (c Config) Plain() map[string]bool {
 // Client returns an HTTP client for these servers, whose user closes its idle connections. It follows redirects as
 // pkg/dial does.
 func (c Config) Client() (*http.Client, error) {
-	client, err := c.Dialer.HTTPClient(dial.HTTPConfig{Timeout: longestExchange, HeaderTimeout: c.Patience(), TLS: c.TLS})
+	client, err := c.Dialer.HTTPClient(dial.HTTPConfig{Timeout: LongestExchange, HeaderTimeout: c.Patience(), TLS: c.TLS})
 	if err != nil {
 		return nil, err
 	}

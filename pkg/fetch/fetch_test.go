@@ -124,3 +124,20 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// idle counts the calls of CloseIdleConnections.
+type idle struct {
+	http.RoundTripper
+	closed int
+}
+
+func (i *idle) CloseIdleConnections() { i.closed++ }
+
+// A client's idle connections are those below its guard.
+func TestIdleConnections(t *testing.T) {
+	var next idle
+	(&http.Client{Transport: fetch.Guard{Next: &next}}).CloseIdleConnections()
+	if next.closed != 1 {
+		t.Errorf("idle connections are closed %d times", next.closed)
+	}
+}

@@ -26,6 +26,13 @@ type Guard struct {
 
 var _ http.RoundTripper = Guard{}
 
+// CloseIdleConnections closes those of Next, for http.Client.CloseIdleConnections.
+func (g Guard) CloseIdleConnections() {
+	if next, ok := g.Next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
 // RoundTrip implements http.RoundTripper.
 func (g Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && !g.Plain[req.URL.Host] {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/registry"
 )
@@ -60,7 +61,7 @@ func open(t *testing.T, silence time.Duration) (*imagetest.Registry, *registry.R
 	must(t, err)
 	dialer, err := dial.New(dial.Config{Own: func() []netip.Prefix { return nil }, Allow: []dial.Exception{exception}, Log: zerolog.Nop()})
 	must(t, err)
-	c := registry.Config{Dialer: dialer, PlainHTTP: []string{server.Host}, Silence: silence}
+	c := fetch.Config{Dialer: dialer, PlainHTTP: []string{server.Host}, Silence: silence}
 	must(t, c.Validate())
 	ref, err := registry.Parse(scheme, scheme+server.Host+"/app:1")
 	must(t, err)
@@ -117,7 +118,7 @@ func TestFaultsHaveKinds(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []registry.Config{{}, {Dialer: &dial.Dialer{}, Silence: -1}} {
+	for _, c := range []fetch.Config{{}, {Dialer: &dial.Dialer{}, Silence: -1}} {
 		if err := c.Validate(); node.KindOf(err) != node.Invalid {
 			t.Errorf("%+v: %v", c, err)
 		}

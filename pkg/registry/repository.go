@@ -18,9 +18,6 @@ import (
 )
 
 const (
-	// longestExchange bounds one request with its answer; an aborted download is
-	// resumed later. It is that long for slow links.
-	longestExchange = 24 * time.Hour
 	// longestToken bounds the answer of a token server.
 	longestToken = 1 << 20
 	// longestResolve bounds Resolve.
@@ -28,10 +25,10 @@ const (
 )
 
 // Client opens repositories. New makes one; it is safe for concurrent use.
-type Client struct{ cfg Config }
+type Client struct{ cfg fetch.Config }
 
 // New returns the client of a valid c.
-func New(c Config) *Client { return &Client{c.withDefaults()} }
+func New(c fetch.Config) *Client { return &Client{c} }
 
 // Repository is where a reference leads. It is for one goroutine.
 type Repository struct {
@@ -44,14 +41,15 @@ type Repository struct {
 
 // Open opens the repository of a reference; nothing is asked yet. auth is USER:PASSWORD for its registry, or empty.
 func (c *Client) Open(r Reference, auth string) (*Repository, error) {
-	client, err := c.cfg.Dialer.HTTPClient(dial.HTTPConfig{Timeout: longestExchange, HeaderTimeout: c.cfg.Silence, TLS: c.cfg.TLS})
+	silence := c.cfg.Patience()
+	client, err := c.cfg.Dialer.HTTPClient(dial.HTTPConfig{Timeout: fetch.LongestExchange, HeaderTimeout: silence, TLS: c.cfg.TLS})
 	if err != nil {
 		return nil, err
 	}
-	plain := fetch.Config(c.cfg).Plain()
+	plain := c.cfg.Plain()
 	blobs, tokens := *client, *client
-	blobs.Transport = fetch.Guard{Next: client.Transport, Plain: plain, Silence: c.cfg.Silence}
-	tokens.Transport = fetch.Guard{Next: client.Transport, Plain: plain, Silence: c.cfg.Silence, Most: longestToken}
+	blobs.Transport = fetch.Guard{Next: client.Transport, Plain: plain, Silence: silence}
+	tokens.Transport = fetch.Guard{Next: client.Transport, Plain: plain, Silence: silence, Most: longestToken}
 	host, err := docker.DefaultHost(r.host)
 	if err != nil {
 		return nil, remote(err, r)

@@ -23,8 +23,8 @@ import (
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
 )
 
 const (
@@ -85,7 +85,7 @@ func open(t *testing.T, change ...func(*image.Config)) *world {
 	w.cfg = image.Config{
 		Daemon: w.daemon,
 		Sources: source.Config{
-			Config: registry.Config{Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Silence: 20 * time.Second},
+			Config: fetch.Config{Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Silence: 20 * time.Second},
 			Paths:  []string{w.dir},
 		},
 		Unpacking: image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}},

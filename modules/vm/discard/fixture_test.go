@@ -1,15 +1,14 @@
 package discard
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/pooltest"
 	"github.com/croft-edge/croft/modules/storage"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -78,17 +77,7 @@ type pool struct {
 
 func newPool(t *testing.T) pool {
 	t.Helper()
-	cfg := storage.Config{State: t.TempDir(), Pools: storage.DefaultPools(512 * mib), Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.ErrorLevel)}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		// A process that another test forks has this one's files until it executes its program.
-		eventually(t, "the pool is detached", func() error { return storage.Detach(ctx, cfg) })
-	})
-	m, err := storage.Open(t.Context(), cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, m.Close(context.Background())) })
-	return pool{t, m}
+	return pool{t, pooltest.Open(t)}
 }
 
 // disk makes a virtual disk of a size in bytes, open for direct reads and writes: the machine's page cache would make one extent of

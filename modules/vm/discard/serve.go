@@ -31,11 +31,7 @@ const (
 // Serve is the discarder: the process that Start starts. It returns nil when no process of the VM is left.
 func Serve() error {
 	debug.SetMemoryLimit(heapGoal)
-	limits := map[int]uint64{unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0}
-	if !raceDetector {
-		limits[unix.RLIMIT_DATA] = mostData
-	}
-	if err := confine.Ceilings(limits); err != nil {
+	if err := confine.Ceilings(map[int]uint64{unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: mostData}); err != nil {
 		return err
 	}
 	given, err := receive(socketDescriptor)

@@ -12,10 +12,10 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/flist"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
 )
 
 // Bytes bounds an image that is fetched, Files an artifact's files, Documents its manifest.
@@ -34,7 +34,7 @@ type Config struct {
 	// Folder is where versions that were fetched lie. It is made when it is missing.
 	Folder string
 	// Registries says how registries, and the servers and stores of flists, are asked.
-	Registries registry.Config
+	Registries fetch.Config
 	// Flists reads the databases of flists; only a source that is one needs it.
 	Flists FlistReader
 	// InUse returns the paths of all files that VMs have or will be started again with, and whether that is known of all VMs.

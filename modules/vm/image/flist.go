@@ -42,12 +42,11 @@ type flists struct {
 }
 
 func newFlists(c Config, s *shelf) (*flists, error) {
-	servers := fetch.Config(c.Registries)
-	client, err := servers.Client()
+	client, err := c.Registries.Client()
 	if err != nil {
 		return nil, err
 	}
-	return &flists{ref: c.Source.flist, servers: servers, client: client, reader: c.Flists, shelf: s, clock: c.Clock}, nil
+	return &flists{ref: c.Source.flist, servers: c.Registries, client: client, reader: c.Flists, shelf: s, clock: c.Clock}, nil
 }
 
 // look implements origin. The whole flist is fetched, unless the server says that it is the one that is here.

@@ -180,18 +180,8 @@ func TestLyingFlistServers(t *testing.T) {
 		kind   node.Kind
 		says   string
 	}{
-		"other bytes": {imagetest.Faults{Change: func(path string, body []byte) []byte {
-			if isFile(path, body) {
-				body = append([]byte("x"), body[1:]...)
-			}
-			return body
-		}}, node.Refused, "aren't those of its ID"},
-		"fewer bytes": {imagetest.Faults{Change: func(path string, body []byte) []byte {
-			if isFile(path, body) {
-				body = body[:len(body)/2]
-			}
-			return body
-		}}, node.Refused, "aren't those of its ID"},
+		"other bytes": {otherBytes, node.Refused, "aren't those of its ID"},
+		"fewer bytes": {fewerBytes, node.Refused, "aren't those of its ID"},
 		"another flist": {imagetest.Faults{Change: func(path string, body []byte) []byte {
 			if strings.HasSuffix(path, ".fl") {
 				body = body[:len(body)/2]
@@ -208,18 +198,7 @@ func TestLyingFlistServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFlistWorld(t)
-			first := w.push("1")
-			m := w.open()
-			must(t, w.round(m))
-			second := w.push("2")
-			w.registry.Set(c.faults)
-			w.wantError(w.round(w.impatient()), c.kind, c.says)
-			w.boots(m, "1")
-			w.registry.Set(imagetest.Faults{})
-			must(t, w.round(m))
-			w.boots(m, "2")
-			w.has(first, second)
+			newFlistWorld(t).survives(c.faults, c.kind, c.says)
 		})
 	}
 }

@@ -24,10 +24,10 @@ import (
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/flist"
 	"github.com/croft-edge/croft/pkg/flist/database"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
@@ -111,7 +111,7 @@ func worldOf(t testing.TB, w *world) *world {
 	t.Cleanup(func() { _ = w.registry.Close() })
 	w.cfg = Config{
 		Source: w.source("kubernetes:1"), Folder: filepath.Join(t.TempDir(), "state", "kubernetes-image"),
-		Registries: registry.Config{Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Silence: 30 * time.Second},
+		Registries: fetch.Config{Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Silence: 30 * time.Second},
 		Flists:     &remembered{from: database.Reader{Command: []string{"/proc/self/exe", "read-flist"}}, read: map[[32]byte]*flist.Flist{}},
 		InUse: func() ([]string, bool) {
 			w.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/internal/testing/flisttest"
+	"github.com/croft-edge/croft/pkg/confine"
 	"github.com/croft-edge/croft/pkg/fileid"
 	"github.com/croft-edge/croft/pkg/flist"
 	"github.com/croft-edge/croft/pkg/limit"
@@ -310,7 +311,7 @@ func TestTimeHasACeiling(t *testing.T) {
 }
 
 func TestMemoryHasACeiling(t *testing.T) {
-	if raceDetector {
+	if confine.RaceDetector {
 		// Its own memory is more than any ceiling: the program that users run has none.
 		return
 	}

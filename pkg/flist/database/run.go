@@ -107,7 +107,7 @@ func (r Reader) start(ctx context.Context, file *os.File, output *confine.Output
 	defer out.Close()
 	cmd := exec.CommandContext(ctx, r.Command[0], r.Command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, output
-	cmd.Env, cmd.Dir = append(raceOptions(), "GOTRACEBACK=single"), "/"
+	cmd.Env, cmd.Dir = append(confine.RaceOptions(), "GOTRACEBACK=single"), "/"
 	cmd.WaitDelay = longest
 	ids := []syscall.SysProcIDMap{{ContainerID: nobody, HostID: hostID, Size: 1}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -49,9 +49,8 @@ func answer(do func(ctx context.Context, file *os.File, w *bufio.Writer) error) 
 // confined sets this process's resource limits and installs its filter of system calls.
 func confined() error {
 	debug.SetMemoryLimit(Memory.Each / 2)
-	limits := map[int]uint64{unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0}
-	if !raceDetector {
-		limits[unix.RLIMIT_DATA] = uint64(Memory.Each)
+	limits := map[int]uint64{
+		unix.RLIMIT_DATA: uint64(Memory.Each), unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0,
 	}
 	if err := confine.Ceilings(limits); err != nil {
 		return err

@@ -9,9 +9,11 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/container/containerd"
+	unpacking "github.com/croft-edge/croft/modules/container/image/unpack"
 	wg "github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/flist/database"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
@@ -35,9 +37,6 @@ const (
 	// docs/adr/0033-serving-weight.md.
 	agentWeight = 2000
 
-	// unpackMemory is for all unpacking processes together: the maximum number of them, each at its own
-	// limit, the process that reads a flist, and 256 MiB for the page cache of their writes; bytes.
-	unpackMemory = uint64(3*512<<20 + 192<<20 + 256<<20)
 	// unpackPIDs are their threads: some 15 each.
 	unpackPIDs = 256
 	// unpackIOWeight is a container's: only new containers wait for it.
@@ -78,8 +77,15 @@ func (p Process) limits() cgroup.Limits {
 	return l
 }
 
+// unpackMemory is for all unpacking processes together: the maximum number of them, each at its own limit, the process that
+// reads a flist, and 256 MiB for the page cache of their writes; bytes.
+func unpackMemory() uint64 {
+	const atOnce, pageCache = 3, 256 << 20
+	return atOnce*uint64(unpacking.Memory.Each) + uint64(database.Memory.Each) + pageCache
+}
+
 func unpackLimits() cgroup.Limits {
-	return cgroup.Limits{Memory: unpackMemory, PIDs: unpackPIDs, IOWeight: unpackIOWeight, CPUWeight: unpackWeight}
+	return cgroup.Limits{Memory: unpackMemory(), PIDs: unpackPIDs, IOWeight: unpackIOWeight, CPUWeight: unpackWeight}
 }
 
 func doorLimits() cgroup.Limits {

@@ -3,13 +3,13 @@ package source
 import (
 	"path/filepath"
 
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
 )
 
 // Config says where images may come from.
 type Config struct {
-	registry.Config
+	fetch.Config
 	// Paths are the folders below which images may lie on this machine.
 	Paths []string
 	// Own are the node's own images by name, each the absolute path of an OCI

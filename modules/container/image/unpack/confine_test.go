@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/confine"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -233,7 +234,7 @@ func TestTimeHasACeiling(t *testing.T) {
 }
 
 func TestMemoryHasACeiling(t *testing.T) {
-	if raceDetector {
+	if confine.RaceDetector {
 		// Its own memory is more than any ceiling: the program that users run has none.
 		return
 	}

@@ -130,7 +130,7 @@ func start(ctx context.Context, command []string) (*process, error) {
 	defer out.Close()
 	p.answers = answers
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = in, out, &p.output, []*os.File{theirs}
-	p.cmd.Env, p.cmd.Dir = append(raceOptions(), "GOTRACEBACK=single"), "/"
+	p.cmd.Env, p.cmd.Dir = append(confine.RaceOptions(), "GOTRACEBACK=single"), "/"
 	p.cmd.WaitDelay = longest
 	p.cmd.SysProcAttr = nobodyOnTheNode()
 	if err := startOnHalf(p.cmd); err != nil {

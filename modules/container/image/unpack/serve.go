@@ -75,10 +75,7 @@ func serve(a *answer, inside func() error) error {
 // ceilings sets this process's resource limits.
 func ceilings() error {
 	debug.SetMemoryLimit(Memory.Each * 3 / 4)
-	limits := map[int]uint64{unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0}
-	if !raceDetector {
-		limits[unix.RLIMIT_DATA] = uint64(Memory.Each)
-	}
+	limits := map[int]uint64{unix.RLIMIT_DATA: uint64(Memory.Each), unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0}
 	return node.WithKind(node.Internal, confine.Ceilings(limits))
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/registry"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -107,7 +107,7 @@ func moduleConfig(c config.Config, log zerolog.Logger) container.Config {
 		Containerd: containerd.Config{Address: k.Containerd, Own: k.OwnContainerd, Binary: k.ContainerdBinary, Log: log},
 		Image: image.Config{
 			Unpacking:  image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}, Confine: ceiling.ConfineUnpack(c, log)},
-			Sources:    source.Config{Config: registry.Config{PlainHTTP: k.PlainHTTP}, Paths: k.ImagePaths},
+			Sources:    source.Config{Config: fetch.Config{PlainHTTP: k.PlainHTTP}, Paths: k.ImagePaths},
 			Limits:     image.Limits{MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages)},
 			Collection: image.Collection{Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused},
 			Log:        log,

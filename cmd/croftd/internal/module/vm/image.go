@@ -8,10 +8,10 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/modules/vm/image"
+	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/flist/database"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
-	"github.com/croft-edge/croft/pkg/registry"
 )
 
 // imageFolder is the folder of fetched images, in state-dir.
@@ -30,7 +30,7 @@ func openImages(h module.Host, inUse func() ([]string, bool)) (*image.Images, er
 	}
 	return image.Open(image.Config{
 		Source: source, Folder: filepath.Join(h.Config.StateDir, imageFolder), InUse: inUse,
-		Registries: registry.Config{Dialer: h.Dialer, PlainHTTP: h.Config.Containers.PlainHTTP},
+		Registries: fetch.Config{Dialer: h.Dialer, PlainHTTP: h.Config.Containers.PlainHTTP},
 		Flists:     database.Reader{Command: []string{"/proc/self/exe", "read-flist"}, Confine: ceiling.ConfineUnpack(h.Config, h.Log)}, Log: h.Log,
 	})
 }

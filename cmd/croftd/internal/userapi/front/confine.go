@@ -12,11 +12,7 @@ import (
 // confined sets this process's resource limits and installs its system call filter.
 func confined(s wire.Setup) error {
 	debug.SetMemoryLimit(s.Memory * 3 / 4)
-	limits := map[int]uint64{unix.RLIMIT_NOFILE: uint64(s.Files), unix.RLIMIT_CORE: 0}
-	if !raceDetector {
-		limits[unix.RLIMIT_DATA] = uint64(s.Memory)
-	}
-	if err := confine.Ceilings(limits); err != nil {
+	if err := confine.Ceilings(map[int]uint64{unix.RLIMIT_DATA: uint64(s.Memory), unix.RLIMIT_NOFILE: uint64(s.Files), unix.RLIMIT_CORE: 0}); err != nil {
 		return err
 	}
 	return confine.Seal(calls())

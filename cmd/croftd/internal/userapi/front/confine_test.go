@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
+	"github.com/croft-edge/croft/pkg/confine"
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
@@ -143,7 +144,7 @@ func TestACapturedProcessMayDoNothingElse(t *testing.T) {
 // TestTheProcessHasACeiling: it ends when it takes too much memory. The race detector alone exceeds any
 // limit.
 func TestTheProcessHasACeiling(t *testing.T) {
-	if raceDetector {
+	if confine.RaceDetector {
 		return
 	}
 	if got := ends(t, "memory"); !strings.Contains(got, "out of memory") && !strings.Contains(got, "cannot allocate memory") {

@@ -1,6 +1,0 @@
-//go:build race
-
-package front
-
-// raceDetector takes more memory than any limit allows.
-const raceDetector = true
