@@ -235,7 +235,7 @@ func TestTimeHasACeiling(t *testing.T) {
 
 func TestMemoryHasACeiling(t *testing.T) {
 	if confine.RaceDetector {
-		// Its own memory is more than any ceiling: the program that users run has none.
+		// Its own memory is more than any ceiling: make test runs this without it too.
 		return
 	}
 	err := as(t, "memory", bytes.NewReader(nil))

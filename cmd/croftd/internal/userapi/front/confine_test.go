@@ -142,7 +142,7 @@ func TestACapturedProcessMayDoNothingElse(t *testing.T) {
 }
 
 // TestTheProcessHasACeiling: it ends when it takes too much memory. The race detector alone exceeds any
-// limit.
+// limit: make test runs this without it too.
 func TestTheProcessHasACeiling(t *testing.T) {
 	if confine.RaceDetector {
 		return
