@@ -85,38 +85,38 @@ const (
 
 // ContainerInfo describes a container.
 type ContainerInfo struct {
-	ID   string
-	User string
+	ID   string `yaml:"id" protobuf:"1"`
+	User string `yaml:"user" protobuf:"2"`
 	// Hash is the hash of its reservation (see Claim), empty without a reservation or
 	// when a croft that recorded none made it.
-	Hash string
+	Hash string `yaml:"hash" protobuf:"3"`
 	// Image is the digest of its image.
-	Image string
-	State string
+	Image string `yaml:"image" protobuf:"4"`
+	State string `yaml:"state" protobuf:"5"`
 	// PID is the node's ID of its first process, 0 while none runs.
-	PID uint64
+	PID uint64 `yaml:"pid" protobuf:"6"`
 	// Namespace is the path of its network namespace, which it keeps over its
 	// restarts.
-	Namespace string
+	Namespace string `yaml:"namespace" protobuf:"7"`
 	// Volumes are the IDs of the volumes that it mounts.
-	Volumes []string
+	Volumes []string `yaml:"volumes" protobuf:"8"`
 	// Restarts counts starts after the first; ExitCode and Ended (Unix nanoseconds, 0
 	// for never) describe the last exit that nobody asked for, Next (likewise) is the
 	// time of the next start.
-	Restarts uint64
-	ExitCode uint64
-	Ended    int64
-	Next     int64
+	Restarts uint64 `yaml:"restarts" protobuf:"9"`
+	ExitCode uint64 `yaml:"exit_code" protobuf:"10"`
+	Ended    int64  `yaml:"ended" protobuf:"11"`
+	Next     int64  `yaml:"next" protobuf:"12"`
 	// OOM reports that the last exit was an OOM kill, whose memory was short, and its
 	// limit; empty when the kernel killed nothing of the container.
-	OOM string
+	OOM string `yaml:"oom" protobuf:"13"`
 	// Cause says why the last start failed, empty when it didn't.
-	Cause string
+	Cause string `yaml:"cause" protobuf:"14"`
 	// LastLog holds at most the last 20 lines, once it has ended by itself.
-	LastLog []string
+	LastLog []string `yaml:"last_log" protobuf:"15"`
 	// Drift describes its differences from how it was made, empty without any: Create
 	// and Start repair them.
-	Drift string
+	Drift string `yaml:"drift" protobuf:"16"`
 }
 
 // ContainerStats is one reading of a container's use.
@@ -151,20 +151,20 @@ type LogLine struct {
 type ContainerStatus struct {
 	// Containerd is the address in use, Version its version, Own whether croft
 	// started it; Error is the reason why it doesn't answer, empty when it does.
-	Containerd string
-	Version    string
-	Own        bool
-	Error      string
+	Containerd string `yaml:"containerd" protobuf:"1"`
+	Version    string `yaml:"version" protobuf:"2"`
+	Own        bool   `yaml:"own" protobuf:"3"`
+	Error      string `yaml:"error" protobuf:"4"`
 	// Runc is the version of the machine's runc.
-	Runc string
+	Runc string `yaml:"runc" protobuf:"5"`
 	// Cgroup is 1 or 2; Missing are limits that this kernel can't enforce.
-	Cgroup  uint64
-	Missing []string
+	Cgroup  uint64   `yaml:"cgroup" protobuf:"6"`
+	Missing []string `yaml:"missing" protobuf:"7"`
 	// LogCarrier is the process ID of the log carrier, 0 while there is none;
 	// LogCarrierMemory is in bytes (RssAnon).
-	LogCarrier       uint64
-	LogCarrierMemory uint64
-	Containers       uint64
+	LogCarrier       uint64 `yaml:"log_carrier" protobuf:"8"`
+	LogCarrierMemory uint64 `yaml:"log_carrier_memory" protobuf:"9"`
+	Containers       uint64 `yaml:"containers" protobuf:"10"`
 }
 
 // Containers runs containers, and restarts those that end by themselves.
@@ -216,36 +216,36 @@ type ImageSpec struct {
 
 // Image is a reservation's image, or the progress of its pull.
 type Image struct {
-	Label     string
-	Reference string
-	User      string
+	Label     string `yaml:"label" protobuf:"1"`
+	Reference string `yaml:"reference" protobuf:"2"`
+	User      string `yaml:"user" protobuf:"3"`
 	// Hash is the hash of its reservation (see Claim), empty without a reservation or
 	// when a croft that recorded none made it.
-	Hash string
+	Hash string `yaml:"hash" protobuf:"4"`
 	// Digest is that of the manifest for this machine, empty while unknown.
-	Digest string
+	Digest string `yaml:"digest" protobuf:"5"`
 	// Size is its space on the node, in bytes, once it is Ready.
-	Size uint64
+	Size uint64 `yaml:"size" protobuf:"6"`
 	// Done and Total tell the progress of a pull in bytes; Total is 0 while unknown.
-	Done  uint64
-	Total uint64
+	Done  uint64 `yaml:"done" protobuf:"7"`
+	Total uint64 `yaml:"total" protobuf:"8"`
 	// Unpacking is whether it is fully downloaded and being unpacked.
-	Unpacking bool
-	Ready     bool
+	Unpacking bool `yaml:"unpacking" protobuf:"9"`
+	Ready     bool `yaml:"ready" protobuf:"10"`
 	// Used is the last time a container needed it, in Unix seconds.
-	Used int64
+	Used int64 `yaml:"used" protobuf:"11"`
 }
 
 // ImageStatus is the space that the node's images take.
 type ImageStatus struct {
 	// Used and Total are the bytes of the images' file system, Size the part of them
 	// that images take.
-	Used   uint64
-	Total  uint64
-	Size   uint64
-	Images uint64
+	Used   uint64 `yaml:"used" protobuf:"1"`
+	Total  uint64 `yaml:"total" protobuf:"2"`
+	Size   uint64 `yaml:"size" protobuf:"3"`
+	Images uint64 `yaml:"images" protobuf:"4"`
 	// Removed counts the unused images that were removed since the start.
-	Removed uint64
+	Removed uint64 `yaml:"removed" protobuf:"5"`
 }
 
 // Images pulls and keeps images. Bus: container.image@0.1.0.

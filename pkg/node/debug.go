@@ -26,21 +26,21 @@ type DebugSpec struct {
 
 // DebugInfo is a stream of log lines.
 type DebugInfo struct {
-	ID      string
-	User    string
-	Host    string
-	Port    uint16
-	Channel string
+	ID      string `yaml:"id" protobuf:"1"`
+	User    string `yaml:"user" protobuf:"2"`
+	Host    string `yaml:"host" protobuf:"3"`
+	Port    uint16 `yaml:"port" protobuf:"4"`
+	Channel string `yaml:"channel" protobuf:"5"`
 	// Hash is the hash of its reservation.
-	Hash string
+	Hash string `yaml:"hash" protobuf:"6"`
 	// Connected is whether the redis server has answered, and not failed since.
-	Connected bool
+	Connected bool `yaml:"connected" protobuf:"7"`
 	// Sent counts the lines that the redis server accepted, Dropped those that it
 	// didn't, or whose outcome is unknown.
-	Sent    uint64
-	Dropped uint64
+	Sent    uint64 `yaml:"sent" protobuf:"8"`
+	Dropped uint64 `yaml:"dropped" protobuf:"9"`
 	// LastError is the reason why it isn't connected; empty while it is.
-	LastError string
+	LastError string `yaml:"last_error" protobuf:"10"`
 }
 
 // Debug fans log lines out to redis channels. Its streams end with the module.

@@ -60,18 +60,18 @@ type SystemMonitor interface {
 
 // HostInfo describes the machine.
 type HostInfo struct {
-	Hostname string
-	Kernel   string
-	OS       string
+	Hostname string `yaml:"hostname" protobuf:"1"`
+	Kernel   string `yaml:"kernel" protobuf:"2"`
+	OS       string `yaml:"os" protobuf:"3"`
 	// Cores is the number of logical processors, Memory in bytes.
-	Cores  uint64
-	Memory uint64
+	Cores  uint64 `yaml:"cores" protobuf:"4"`
+	Memory uint64 `yaml:"memory" protobuf:"5"`
 	// Uptime and BootTime are in seconds; BootTime since 1970.
-	Uptime   uint64
-	BootTime uint64
+	Uptime   uint64 `yaml:"uptime" protobuf:"6"`
+	BootTime uint64 `yaml:"boot_time" protobuf:"7"`
 	// Addresses are the machine's own global unicast addresses, without those
 	// of loopback and of croft's interfaces.
-	Addresses []string
+	Addresses []string `yaml:"addresses" protobuf:"8"`
 }
 
 // HostMonitor describes the machine. Bus: monitor.host@0.1.0.

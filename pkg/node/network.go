@@ -35,40 +35,40 @@ type NetworkSpec struct {
 
 // NetworkPeer is the state of the tunnel to a peer.
 type NetworkPeer struct {
-	PublicKey string
+	PublicKey string `yaml:"public_key" protobuf:"1"`
 	// Endpoint is its packets' present destination (IP:port), empty while unknown.
-	Endpoint string
+	Endpoint string `yaml:"endpoint" protobuf:"2"`
 	// Handshake is the time of the last one, in Unix seconds; 0 for never.
-	Handshake int64
+	Handshake int64 `yaml:"handshake" protobuf:"3"`
 	// Received and Sent are in bytes, since the tunnel was made.
-	Received uint64
-	Sent     uint64
+	Received uint64 `yaml:"received" protobuf:"4"`
+	Sent     uint64 `yaml:"sent" protobuf:"5"`
 }
 
 // NetworkInfo describes a network resource.
 type NetworkInfo struct {
-	ID    string
-	Label string
+	ID    string `yaml:"id" protobuf:"1"`
+	Label string `yaml:"label" protobuf:"2"`
 	// Hash is the hash of the label's reservation, empty when a croft that recorded
 	// none made the network.
-	Hash    string
-	User    string
-	Name    string
-	IPRange string
-	Subnet  string
+	Hash    string `yaml:"hash" protobuf:"3"`
+	User    string `yaml:"user" protobuf:"4"`
+	Name    string `yaml:"name" protobuf:"5"`
+	IPRange string `yaml:"ip_range" protobuf:"6"`
+	Subnet  string `yaml:"subnet" protobuf:"7"`
 	// Gateway and Gateway6 are this node's addresses in it, also of its DNS server.
-	Gateway  string
-	Gateway6 string
+	Gateway  string `yaml:"gateway" protobuf:"8"`
+	Gateway6 string `yaml:"gateway6" protobuf:"9"`
 	// Backend is "kernel" or "userspace".
-	Backend    string
-	ListenPort uint16
-	Namespace  string
+	Backend    string `yaml:"backend" protobuf:"10"`
+	ListenPort uint16 `yaml:"listen_port" protobuf:"11"`
+	Namespace  string `yaml:"namespace" protobuf:"12"`
 	// Members are all members, VMs among them.
-	Members []Member
-	Peers   []NetworkPeer
+	Members []Member      `yaml:"members" protobuf:"13"`
+	Peers   []NetworkPeer `yaml:"peers" protobuf:"14"`
 	// Drift describes its differences from how it was made, empty without any: Create
 	// with the same spec repairs them.
-	Drift string
+	Drift string `yaml:"drift" protobuf:"15"`
 }
 
 // MemberSpec asks for membership in a network.
@@ -93,39 +93,39 @@ type MemberSpec struct {
 
 // Member is a member of a network.
 type Member struct {
-	Network string
-	Member  string
-	Name    string
+	Network string `yaml:"network" protobuf:"1"`
+	Member  string `yaml:"member" protobuf:"2"`
+	Name    string `yaml:"name" protobuf:"3"`
 	// Hash is the hash of its reservation (see Claim), empty without a reservation or
 	// when a croft that recorded none made it.
-	Hash string
+	Hash string `yaml:"hash" protobuf:"4"`
 	// IPs are all its IPv4 addresses, IPv4 the first of them, IPv6 its private one.
-	IPs  []string
-	IPv4 string
-	IPv6 string
+	IPs  []string `yaml:"ips" protobuf:"5"`
+	IPv4 string   `yaml:"ipv4" protobuf:"6"`
+	IPv6 string   `yaml:"ipv6" protobuf:"7"`
 	// PublicIPv6 is its routable address on a second interface, empty without one.
-	PublicIPv6 string
-	Gateway    string
-	Gateway6   string
+	PublicIPv6 string `yaml:"public_ipv6" protobuf:"8"`
+	Gateway    string `yaml:"gateway" protobuf:"9"`
+	Gateway6   string `yaml:"gateway6" protobuf:"10"`
 	// Drift describes its differences from how it was made, empty without any.
-	Drift string
+	Drift string `yaml:"drift" protobuf:"11"`
 }
 
 // NetworkStatus is the state of the module and of its dependencies on the node.
 type NetworkStatus struct {
 	// Backend is "kernel" or "userspace", Why the reason for the latter.
-	Backend string
-	Why     string
+	Backend string `yaml:"backend" protobuf:"1"`
+	Why     string `yaml:"why" protobuf:"2"`
 	// Carrier is the process ID of the wg carrier, 0 while there is none;
 	// CarrierMemory is in bytes (RssAnon).
-	Carrier       uint64
-	CarrierMemory uint64
-	Networks      uint64
-	Members       uint64
+	Carrier       uint64 `yaml:"carrier" protobuf:"3"`
+	CarrierMemory uint64 `yaml:"carrier_memory" protobuf:"4"`
+	Networks      uint64 `yaml:"networks" protobuf:"5"`
+	Members       uint64 `yaml:"members" protobuf:"6"`
 	// PublicRange is the range of public_ip6 addresses, empty for none.
-	PublicRange string
+	PublicRange string `yaml:"public_range" protobuf:"7"`
 	// Drift describes the faults of the node's own part.
-	Drift string
+	Drift string `yaml:"drift" protobuf:"8"`
 }
 
 // Networks makes network resources. Bus: network.network@0.1.0.

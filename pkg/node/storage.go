@@ -50,34 +50,34 @@ type Filesystem struct {
 
 // Pool is a btrfs file system on devices of one type.
 type Pool struct {
-	Name     string
-	Path     string
-	DiskType workload.DeviceType
-	Devices  []string
+	Name     string              `yaml:"name" protobuf:"1"`
+	Path     string              `yaml:"path" protobuf:"2"`
+	DiskType workload.DeviceType `yaml:"disk_type" protobuf:"3"`
+	Devices  []string            `yaml:"devices" protobuf:"4"`
 	// Total is the size of the file system, Used its used space; bytes.
-	Total uint64
-	Used  uint64
+	Total uint64 `yaml:"total" protobuf:"5"`
+	Used  uint64 `yaml:"used" protobuf:"6"`
 	// Offered is the part of Total that may be promised, Reserved the sum of the
 	// sizes promised to file systems and disks; bytes.
-	Offered  uint64
-	Reserved uint64
+	Offered  uint64 `yaml:"offered" protobuf:"7"`
+	Reserved uint64 `yaml:"reserved" protobuf:"8"`
 	// Remounted counts the remounts since the module's start, after somebody else
 	// had unmounted it.
-	Remounted uint64
+	Remounted uint64 `yaml:"remounted" protobuf:"9"`
 }
 
 // BrokenPool is a pool that can't be used, and the cause.
 type BrokenPool struct {
-	Name string
+	Name string `yaml:"name" protobuf:"1"`
 	// DiskType is empty when it is unknown, too.
-	DiskType workload.DeviceType
-	Cause    string
+	DiskType workload.DeviceType `yaml:"disk_type" protobuf:"2"`
+	Cause    string              `yaml:"cause" protobuf:"3"`
 }
 
 // BrokenDevice is a device that can't be used, and the cause.
 type BrokenDevice struct {
-	Path  string
-	Cause string
+	Path  string `yaml:"path" protobuf:"1"`
+	Cause string `yaml:"cause" protobuf:"2"`
 }
 
 // StorageStatus is the state of the node's storage for an operator.

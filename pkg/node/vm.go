@@ -68,29 +68,29 @@ const (
 
 // VMInfo describes a VM.
 type VMInfo struct {
-	ID   string
-	User string
+	ID   string `yaml:"id" protobuf:"1"`
+	User string `yaml:"user" protobuf:"2"`
 	// Hash is the hash of its reservation (see Claim).
-	Hash   string
-	State  string
-	CPU    uint64
-	Memory uint64
+	Hash   string `yaml:"hash" protobuf:"3"`
+	State  string `yaml:"state" protobuf:"4"`
+	CPU    uint64 `yaml:"cpu" protobuf:"5"`
+	Memory uint64 `yaml:"memory" protobuf:"6"`
 	// PID is the node's ID of its QEMU, 0 while none runs; Since is the time of its
 	// start in Unix nanoseconds.
-	PID   uint64
-	Since int64
+	PID   uint64 `yaml:"pid" protobuf:"7"`
+	Since int64  `yaml:"since" protobuf:"8"`
 	// Accelerator is "kvm" or "tcg", empty before its first start.
-	Accelerator string
+	Accelerator string `yaml:"accelerator" protobuf:"9"`
 	// Restarts counts starts after the first; Ended (Unix nanoseconds, 0 for never) is the
 	// time of the last end that nobody asked for, Next (likewise) that of the next start.
-	Restarts uint64
-	Ended    int64
-	Next     int64
+	Restarts uint64 `yaml:"restarts" protobuf:"10"`
+	Ended    int64  `yaml:"ended" protobuf:"11"`
+	Next     int64  `yaml:"next" protobuf:"12"`
 	// Cause says why it ended, or why its last start failed; empty when neither happened.
-	Cause string
+	Cause string `yaml:"cause" protobuf:"13"`
 	// Drift says what a running VM has lost, such as its tap device; empty when nothing: Run starts
 	// it anew.
-	Drift string
+	Drift string `yaml:"drift" protobuf:"14"`
 }
 
 // VMStats is one reading of a VM's use.
@@ -109,12 +109,12 @@ type VMStats struct {
 type VMStatus struct {
 	// Accelerator is "kvm" or "tcg", empty while it is unknown; Why is the reason for
 	// the latter.
-	Accelerator string
-	Why         string
+	Accelerator string `yaml:"accelerator" protobuf:"1"`
+	Why         string `yaml:"why" protobuf:"2"`
 	// Emulator is QEMU's version; Error is the reason why there is none.
-	Emulator string
-	Error    string
-	VMs      uint64
+	Emulator string `yaml:"emulator" protobuf:"3"`
+	Error    string `yaml:"error" protobuf:"4"`
+	VMs      uint64 `yaml:"vms" protobuf:"5"`
 }
 
 // VMs runs virtual machines, and starts those again that end by themselves. Bus:
@@ -169,17 +169,17 @@ const (
 // VMImageStatus is the state of the image that Kubernetes VMs boot.
 type VMImageStatus struct {
 	// Reference is the operator's setting: a folder or an OCI artifact.
-	Reference string
-	State     string
+	Reference string `yaml:"reference" protobuf:"1"`
+	State     string `yaml:"state" protobuf:"2"`
 	// Version and Digest are those of the image that VMs boot now, in any state; Version is empty when there is none.
-	Version string
-	Digest  string
+	Version string `yaml:"version" protobuf:"3"`
+	Digest  string `yaml:"digest" protobuf:"4"`
 	// Done and Total are the bytes of the version that is being fetched; Total is 0 before it is known.
-	Done  uint64
-	Total uint64
+	Done  uint64 `yaml:"done" protobuf:"5"`
+	Total uint64 `yaml:"total" protobuf:"6"`
 	// Error is the last failure since the last success, Next the time of the next try in Unix nanoseconds.
-	Error string
-	Next  int64
+	Error string `yaml:"error" protobuf:"7"`
+	Next  int64  `yaml:"next" protobuf:"8"`
 }
 
 // VMImages has the image that Kubernetes VMs boot, and fetches it by itself. Bus: vmd.image@0.1.0.

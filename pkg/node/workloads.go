@@ -56,19 +56,19 @@ type ZDBServerSpec struct {
 
 // ZDBServer is an attached zdb container.
 type ZDBServer struct {
-	Container string
-	Mode      workload.ZDBMode
-	Data      string
+	Container string           `yaml:"container" protobuf:"1"`
+	Mode      workload.ZDBMode `yaml:"mode" protobuf:"2"`
+	Data      string           `yaml:"data" protobuf:"3"`
 	// IPv4 and IPv6 are the node's own addresses at which Port is reachable from
 	// outside; empty where the node has none.
-	IPv4 string
-	IPv6 string
-	Port uint16
+	IPv4 string `yaml:"ipv4" protobuf:"4"`
+	IPv6 string `yaml:"ipv6" protobuf:"5"`
+	Port uint16 `yaml:"port" protobuf:"6"`
 	// Namespaces counts those of reservations.
-	Namespaces uint64
+	Namespaces uint64 `yaml:"namespaces" protobuf:"7"`
 	// Drift describes its faults, empty without any: Attach repairs
 	// them.
-	Drift string
+	Drift string `yaml:"drift" protobuf:"8"`
 }
 
 // ZDBNamespaceSpec asks for a namespace in a zdb container.

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource/meta"
+	"github.com/cosi-project/runtime/pkg/resource/typed"
+
+	"github.com/croft-edge/croft/pkg/resources"
+)
+
+// Clock is the trust in the node's time. Its ID is Node. It changes when the trust does, not each second.
+type Clock = typed.Resource[ClockSpec, clocks]
+
+// ClocksType is its type.
+const ClocksType = "Clocks.croft"
+
+// ClockSpec describes the trust in the node's time.
+type ClockSpec struct {
+	// Now is the time at which the trust last changed or was last looked at.
+	Now time.Time `json:"now" yaml:"now" protobuf:"1"`
+	// Trusted is whether Level is stop at least.
+	Trusted bool `json:"trusted" yaml:"trusted" protobuf:"2"`
+	// Level is the use that the time is good for: none, stop (judging dates, stopping
+	// workloads) or remove (removing data, too).
+	Level string `json:"level" yaml:"level" protobuf:"3"`
+	// Source is the time's source: ntp, explorer-trusted, start (the
+	// machine's own clock), explorer, or empty.
+	Source string `json:"source" yaml:"source" protobuf:"4"`
+	// Uptime is the node's uptime at Now, summed over reboots, in seconds.
+	Uptime int64  `json:"uptime" yaml:"uptime" protobuf:"5"`
+	Why    string `json:"why" yaml:"why" protobuf:"6"`
+}
+
+// DeepCopy implements typed.DeepCopyable.
+func (s ClockSpec) DeepCopy() ClockSpec { return s }
+
+// NewClock makes the resource.
+func NewClock(s ClockSpec) *Clock {
+	return typed.NewResource[ClockSpec, clocks](resources.Metadata(resources.Node, "Clocks", Node), s)
+}
+
+// clocks is the type's definition.
+type clocks struct{}
+
+// ResourceDefinition implements typed.Extension.
+func (clocks) ResourceDefinition() meta.ResourceDefinitionSpec {
+	return resources.Definition("Clocks", resources.Node, nil,
+		resources.Column{Heading: "TRUSTED", Path: "trusted"},
+		resources.Column{Heading: "LEVEL", Path: "level"},
+		resources.Column{Heading: "SOURCE", Path: "source"},
+		resources.Column{Heading: "WHY", Path: "why"})
+}

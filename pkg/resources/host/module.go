@@ -1,0 +1,81 @@
+package host
+
+import (
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource/meta"
+	"github.com/cosi-project/runtime/pkg/resource/typed"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources"
+)
+
+// Module is a module as it answers on the bus. Its ID is its name there.
+type Module = typed.Resource[ModuleSpec, modules]
+
+// ModulesType is its type.
+const ModulesType = "Modules.croft"
+
+// Running is the condition of a module that answers.
+const Running = "Running"
+
+// ModuleSpec describes a module. The members below Conditions are the module's own description of its state; a module
+// has at most its own.
+type ModuleSpec struct {
+	Name string `json:"name" yaml:"name" protobuf:"1"`
+	// Error is why it doesn't answer, empty when it does.
+	Error      string                `json:"error,omitempty" yaml:"error,omitempty" protobuf:"2"`
+	Conditions []resources.Condition `json:"conditions" yaml:"conditions" protobuf:"3"`
+
+	Storage   *Storage              `json:"storage,omitempty" yaml:"storage,omitempty" protobuf:"10"`
+	Network   *node.NetworkStatus   `json:"network,omitempty" yaml:"network,omitempty" protobuf:"11"`
+	Container *node.ContainerStatus `json:"container,omitempty" yaml:"container,omitempty" protobuf:"12"`
+	Image     *node.ImageStatus     `json:"image,omitempty" yaml:"image,omitempty" protobuf:"13"`
+	VM        *node.VMStatus        `json:"vm,omitempty" yaml:"vm,omitempty" protobuf:"14"`
+	VMImage   *node.VMImageStatus   `json:"vm_image,omitempty" yaml:"vm_image,omitempty" protobuf:"15"`
+}
+
+// Storage is the storage module's own state.
+type Storage struct {
+	// Quota is the kind of quota in force: "simple" or "qgroup".
+	Quota         string              `json:"quota" yaml:"quota" protobuf:"1"`
+	BrokenDevices []node.BrokenDevice `json:"broken_devices" yaml:"broken_devices" protobuf:"2"`
+}
+
+// DeepCopy implements typed.DeepCopyable.
+func (s ModuleSpec) DeepCopy() ModuleSpec {
+	s.Conditions = slices.Clone(s.Conditions)
+	s.Storage, s.Network, s.Container = clone(s.Storage), clone(s.Network), clone(s.Container)
+	s.Image, s.VM, s.VMImage = clone(s.Image), clone(s.VM), clone(s.VMImage)
+	if s.Storage != nil {
+		s.Storage.BrokenDevices = slices.Clone(s.Storage.BrokenDevices)
+	}
+	if s.Container != nil {
+		s.Container.Missing = slices.Clone(s.Container.Missing)
+	}
+	return s
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}
+
+// NewModule makes the resource.
+func NewModule(s ModuleSpec) *Module {
+	return typed.NewResource[ModuleSpec, modules](resources.Metadata(resources.Node, "Modules", s.Name), s)
+}
+
+// modules is the type's definition.
+type modules struct{}
+
+// ResourceDefinition implements typed.Extension.
+func (modules) ResourceDefinition() meta.ResourceDefinitionSpec {
+	return resources.Definition("Modules", resources.Node, nil,
+		resources.Column{Heading: "RUNNING", Path: "conditions[type=Running].status"},
+		resources.Column{Heading: "REASON", Path: "conditions[type=Running].reason"},
+		resources.Column{Heading: "ERROR", Path: "error"})
+}
