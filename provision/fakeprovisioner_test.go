@@ -77,6 +77,13 @@ func (f *fakeProvisioner) Provision(ctx context.Context, r *workload.Reservation
 	return nil, nil
 }
 
+// failing makes every provision fail with err from now on; nil: none.
+func (f *fakeProvisioner) failing(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = func(context.Context, *workload.Reservation) (json.RawMessage, error) { return nil, err }
+}
+
 func (f *fakeProvisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	f.note("decommission " + r.ID)
 	return f.drop(ctx, r)

@@ -84,7 +84,7 @@ func TestUnlabelledWorkloadsOfOlderCroftGetLabels(t *testing.T) {
 			t.Errorf("it has the label %q, want %q; it was made %d times", got.Hash, made.Hash, w.storage.creations(id))
 		}
 		s := n.status(t, id)
-		if s.Phase != store.Deployed || s.Restored != 0 || s.Drift != nil || n.engine.Drifts()[workload.TypeVolume] != 0 {
+		if s.Phase != string(store.Deployed) || s.Restored != 0 || s.Drift != nil || n.engine.Drifts()[workload.TypeVolume] != 0 {
 			t.Errorf("status is %+v", s)
 		}
 		if again := w.answered(id, workload.StateOK); again.Sequence != told.Sequence {

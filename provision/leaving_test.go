@@ -136,7 +136,7 @@ func TestWaitingForAnothersEnd(t *testing.T) {
 		w.remove(volume)
 		time.Sleep(2 * time.Hour)
 		rec, err := w.records.Record(volume)
-		if err != nil || rec.Phase != store.Blocked || !strings.Contains(rec.Cause, "mounts it") {
+		if err != nil || rec.Phase != store.Blocked || !strings.Contains(rec.Cause, "in use by container/2-1, container/3-1") {
 			t.Fatalf("the volume is %+v, %v", rec, err)
 		}
 		tries := rec.Attempts

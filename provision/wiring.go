@@ -3,6 +3,7 @@ package provision
 import (
 	"github.com/threefoldtech/zbus"
 
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/engine"
@@ -30,8 +31,10 @@ type (
 	OrphanBook = drift.OrphanBook
 	// Orphan is something on the node that no record wants.
 	Orphan = drift.Orphan
+	// Board is where the engine shows what it has decided.
+	Board = engine.Board
 	// WorkloadStatus is an operator's view of a workload.
-	WorkloadStatus = engine.WorkloadStatus
+	WorkloadStatus = work.WorkloadSpec
 	// Drift is a workload's last difference from how it was made.
 	Drift = drift.Drift
 	// Settings configures DefaultProvisioners.

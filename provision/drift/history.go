@@ -162,6 +162,14 @@ func (h *History) Last(id string) (restored int, last *Drift) {
 	return w.restored, &c
 }
 
+// Open reports whether a workload's last drift isn't repaired yet.
+func (h *History) Open(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.of[id]
+	return w != nil && w.open
+}
+
 // Totals are the numbers of drifts since the start, by type.
 func (h *History) Totals() map[workload.Type]uint64 {
 	h.mu.Lock()

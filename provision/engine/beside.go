@@ -37,7 +37,7 @@ type beside struct {
 // start runs one effect in goroutines of its own, within its deadline.
 func (b *beside) start(f *flight) {
 	ctx, cancel := context.WithTimeout(node.AwaitAnswers(b.work, callGrace), b.deadline(f.kind))
-	f.cancel = cancel
+	f.cancel, f.deadline = cancel, time.Now().Add(b.deadline(f.kind))
 	b.going.Add(1)
 	go supervise.Do(b.parts.Log, string(f.kind), func() {
 		defer b.going.Done()

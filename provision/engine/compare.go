@@ -17,6 +17,7 @@ type compared struct {
 	notes   *notes
 	ledger  *ledger
 	flights *flights
+	panel   *panel
 	// free has every blocked record tried again.
 	free  func()
 	apply apply

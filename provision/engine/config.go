@@ -76,7 +76,9 @@ type Config struct {
 	Clock     Clock
 	// Orphans may be nil: then a restart forgets when each was first seen.
 	Orphans drift.OrphanBook
-	Log     zerolog.Logger
+	// Board shows what the engine decides; nil for nobody.
+	Board Board
+	Log   zerolog.Logger
 
 	// Limits are the deadlines and waits; a zero one gets its default.
 	Limits Limits

@@ -7,6 +7,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/drift"
@@ -31,8 +32,9 @@ type desk struct {
 	judging  *judging
 	intake   *intake
 	compared *compared
-	// blocked are the records that wait for others to leave, by the keys that these hold.
-	blocked *blocked
+	// uses is who uses whose workload, panel what is shown of all.
+	uses  *uses
+	panel *panel
 }
 
 // agenda is the state that the events of one round share.
@@ -79,13 +81,15 @@ func newDesk(parts *Config, notes *notes) *desk {
 		demand = parts.Admission.Demand
 	}
 	d := &desk{
-		agenda: &agenda{}, parts: parts, notes: notes, blocked: newBlocked(), timers: timers.New(parts.Limits.Look),
+		agenda: &agenda{}, parts: parts, notes: notes, uses: newUses(), timers: timers.New(parts.Limits.Look),
 		ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
 	}
+	d.panel = newPanel(parts, notes, d.uses, d.flights, d.ledger)
+	d.flights.changed = func(id string) { d.panel.change(id) }
 	once := logonce.New()
 	d.judging = &judging{agenda: d.agenda, parts: parts, ledger: d.ledger, once: once, apply: d.apply}
 	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, once: once, apply: d.apply}
-	d.compared = &compared{agenda: d.agenda, parts: parts, notes: notes, ledger: d.ledger, flights: d.flights, free: d.freeAll, apply: d.apply}
+	d.compared = &compared{agenda: d.agenda, parts: parts, notes: notes, ledger: d.ledger, flights: d.flights, panel: d.panel, free: d.freeAll, apply: d.apply}
 	return d
 }
 
@@ -99,7 +103,7 @@ func (do apply) event(rec store.Record, ev lifecycle.Event) error {
 
 // freeAll has every blocked record tried again.
 func (d *desk) freeAll() {
-	for _, id := range d.blocked.all() {
+	for _, id := range d.uses.blocked() {
 		d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
 	}
 }
@@ -115,6 +119,7 @@ func (d *desk) round(inputs []input) {
 		inputs, d.soon = d.soon, nil
 	}
 	d.flights.pump()
+	d.panel.show()
 }
 
 // once handles inputs in one durable write. If the write is refused for good (a full disk
@@ -198,13 +203,24 @@ func (d *desk) lookAgain(id string, err error) {
 // stays as it was: a noted renewal must not cost a retry its turn.
 func (d *desk) written(rec store.Record) {
 	d.timers.Set(rec, d.now)
-	d.blocked.set(rec)
+	d.used(d.uses.set(rec))
+	d.panel.change(rec.ID())
 	d.notes.changed()
 	if !rec.Phase.Wanted() {
 		d.notes.drifts.Forget(rec.ID())
 	}
 	if rec.Phase != lifecycle.Fetching && rec.Phase != lifecycle.Intent {
 		d.notes.progress.forget(rec.ID())
+	}
+}
+
+// used handles a change of who uses some records' workloads: one that only waited for its users goes on.
+func (d *desk) used(ids []string) {
+	d.panel.change(ids...)
+	for _, id := range ids {
+		if rec, ok, err := d.ledger.record(id); err == nil && ok && rec.Phase == lifecycle.Blocked && !d.uses.inUse(rec) {
+			d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
+		}
 	}
 }
 
@@ -220,6 +236,9 @@ func (d *desk) apply(rec store.Record, ev lifecycle.Event) (store.Record, error)
 		if err := d.effect(rec, next, ev, e); err != nil {
 			return next, err
 		}
+	}
+	for _, e := range lifecycle.Happened(rec, next, ev) {
+		d.after = append(d.after, func() { d.panel.event(next, e.Reason, e.Message) })
 	}
 	return next, nil
 }
@@ -242,7 +261,7 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift}, standingOlder)
 	case lifecycle.FreeOthers:
 		d.after = append(d.after, func() {
-			for _, blocked := range d.blocked.freedBy(was) {
+			for _, blocked := range d.uses.freedBy(was) {
 				d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
 			}
 		})
@@ -272,6 +291,9 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 	case lifecycle.Bury:
 		if d.durably(rec, "bury", func() error { return d.parts.Records.Bury(id) }) {
 			d.timers.Forget(id)
+			d.used(d.uses.drop(id))
+			d.panel.change(id)
+			d.panel.event(rec, work.ReasonForgotten, "")
 			d.notes.changed()
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/drift"
@@ -82,6 +83,8 @@ func (c *compared) noticed(rec store.Record, what string) {
 	if c.notes.drifts.Notice(rec, drift.Drift{At: c.now.Now, What: workload.ErrorText(what)}, c.now.Uptime, c.parts.Limits.Retry) {
 		about(c.parts.Log.Warn(), rec, "drift").Str("what", what).
 			Msg("drifted: the workload on the node differs from its reservation; it is restored")
+		c.panel.event(rec, work.ReasonDrifted, what)
+		c.panel.change(rec.ID())
 	}
 }
 
@@ -90,6 +93,7 @@ func (c *compared) righted(rec store.Record) {
 	if took, times, was := c.notes.drifts.Restored(rec.ID(), c.now.Uptime); was {
 		about(c.parts.Log.Info(), rec, "drift").Int("restored", times).Dur("took", took).
 			Msg("restored: the workload on the node matches its reservation again")
+		c.panel.event(rec, work.ReasonRestored, "")
 	}
 }
 

@@ -23,6 +23,7 @@ type Engine struct {
 	notes   *notes
 	changes *broadcast
 	orders  chan order
+	touched *mailbox
 	running atomic.Bool
 	ready   atomic.Bool
 }
@@ -39,12 +40,16 @@ func New(c Config) (*Engine, error) {
 // before Run.
 func Assemble(c *Config) *Engine {
 	c.Limits = c.Limits.withDefaults()
+	if c.Board == nil {
+		c.Board = nobody{}
+	}
 	changes := newBroadcast()
 	return &Engine{
 		parts:   c,
 		notes:   &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(c.Orphans), changed: changes.tell},
 		changes: changes,
 		orders:  make(chan order),
+		touched: newMailbox(),
 	}
 }
 
@@ -151,6 +156,8 @@ func (e *Engine) live(over context.Context, l *loop) {
 				break
 			}
 			inputs = l.desk.compared.drifted(item)
+		case <-e.touched.wake:
+			l.desk.panel.change(e.touched.take()...)
 		case <-timer.C:
 		}
 		timer.Stop()

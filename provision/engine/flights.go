@@ -29,8 +29,9 @@ type flight struct {
 	// cancel ends it early; nil while it waits.
 	cancel func()
 	token  inflight.Token
-	// queued is when it was requested.
-	queued time.Time
+	// queued is when it was requested, deadline when it is given up: zero while it waits.
+	queued   time.Time
+	deadline time.Time
 }
 
 // outcome is the result of a flight. A flight that is late gets an outcome with
@@ -52,10 +53,12 @@ type flights struct {
 	start func(f *flight)
 	// closed is whether the node is stopping: no more effects are started.
 	closed bool
+	// changed is told the ID of a record whose effects have changed.
+	changed func(id string)
 }
 
 func newFlights(provisioners map[workload.Type]provisioner.Provisioner) *flights {
-	return &flights{queue: inflight.New(func(t workload.Type) int { return provisioner.Slots(provisioners[t]) })}
+	return &flights{queue: inflight.New(func(t workload.Type) int { return provisioner.Slots(provisioners[t]) }), changed: func(string) {}}
 }
 
 // begin queues an effect. It fails when an effect that this one would wait for was
@@ -79,7 +82,15 @@ func (f *flights) begin(one *flight) error {
 		ID: id, Type: rec.Reservation.Type, User: rec.Reservation.User, Keys: keys, Do: one,
 	}
 	one.token = f.queue.Add(task)
+	f.tell(one)
 	return nil
+}
+
+// tell says that a record's effects have changed.
+func (f *flights) tell(one *flight) {
+	if one.kind != removeOrphan {
+		f.changed(one.rec.ID())
+	}
 }
 
 // pump starts the effects that may start.
@@ -88,7 +99,9 @@ func (f *flights) pump() {
 		return
 	}
 	for task := f.queue.Next(); task != nil; task = f.queue.Next() {
-		f.start(task.Do.(*flight))
+		one := task.Do.(*flight)
+		f.start(one)
+		f.tell(one)
 	}
 }
 
@@ -97,6 +110,7 @@ func (f *flights) cancel(id string) {
 	for _, task := range append([]*inflight.Task(nil), f.queue.Of(id)...) {
 		if !task.Running() {
 			f.queue.End(task.Token())
+			f.tell(task.Do.(*flight))
 		} else if one := task.Do.(*flight); one.cancel != nil {
 			one.cancel()
 		}
@@ -120,6 +134,7 @@ func (f *flights) land(o outcome) (one *flight, halted []*flight) {
 	if task == nil {
 		return nil, nil
 	}
+	f.tell(task.Do.(*flight))
 	of := f.queue.Of(task.ID)
 	latest := of[len(of)-1] == task
 	if !o.left {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -14,6 +15,9 @@ import (
 func (d *desk) begin(kind lifecycle.EffectKind, rec store.Record) {
 	one := &flight{kind: kind, rec: rec, queued: time.Now()}
 	var err error
+	if kind == lifecycle.DoDecommission && d.uses.inUse(rec) {
+		err = node.Errorf(node.Busy, "cannot decommission %s: in use by %s", rec.ID(), strings.Join(d.uses.usersOf(rec), ", "))
+	}
 	if kind == lifecycle.DoProvision {
 		if one.bound, err = d.bindings(rec); err == nil {
 			one.place, err = d.place(rec)
@@ -60,6 +64,7 @@ func (d *desk) landed(one *flight, o outcome) input {
 		switch ev.Kind {
 		case lifecycle.FetchLater:
 			ev.Pause = d.notes.progress.note(id, o.progress)
+			d.panel.change(id)
 		case lifecycle.Fetched:
 			d.notes.progress.forget(id)
 		default:

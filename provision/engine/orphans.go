@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
@@ -58,6 +59,7 @@ func (c *compared) orphaned(there drift.Seen, recs []store.Record) {
 		}
 	}
 	o.Set(known)
+	c.panel.orphans(known)
 	for _, each := range known {
 		if there[each.Type] == nil || c.parts.Provisioners[each.Type] == nil || !o.Due(each, c.now, c.grace(each)) || c.lost(each) {
 			continue
@@ -100,6 +102,7 @@ func (c *compared) found(there drift.Seen, wanted func(provisioner.Label) bool, 
 				one = drift.Orphan{Type: t, ID: l.ID, Hash: l.Hash}
 				c.parts.Log.Warn().Str("id", l.ID).Str("type", string(t)).Str("hash", hashText(l.Hash)).Dur("grace", c.parts.Limits.Grace).
 					Msg("orphan: it has a reservation's label and no record wants it")
+				c.panel.orphaned(one, work.ReasonOrphaned)
 			}
 			if !one.From.Known {
 				one.From = lifecycle.From(c.now)
@@ -141,6 +144,8 @@ func (c *compared) orphanEnded(f *flight, err error) error {
 		return nil
 	}
 	c.notes.orphans.Removed(o)
+	c.panel.orphans(c.notes.orphans.All())
+	c.panel.orphaned(o, work.ReasonOrphanRemoved)
 	c.free()
 	c.parts.Log.Warn().Str("id", o.ID).Str("type", string(o.Type)).Str("hash", hashText(o.Hash)).Time("since", o.Since).Msg("orphan removed")
 	return nil

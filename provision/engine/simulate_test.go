@@ -201,6 +201,7 @@ func (s *simulation) settle(times int, pause time.Duration) {
 		s.sendAll()
 		s.pass(max(pause, s.node.desk.timers.Wait(s.clock.Read())))
 		s.check()
+		s.checkBoard()
 	}
 	for range 12 {
 		for _, one := range slices.Clone(s.node.flying) {

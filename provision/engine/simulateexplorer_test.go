@@ -145,5 +145,7 @@ func (s *simulation) send(which int, acked bool) {
 	if err := s.node.store.Acknowledge(store.ReceiptFor(rec)); err != nil && node.KindOf(err) != node.NotExist {
 		s.say("  cannot acknowledge: %v", err)
 	}
+	s.node.desk.panel.change(rec.ID())
+	s.node.desk.panel.show()
 	s.check()
 }

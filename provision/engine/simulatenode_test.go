@@ -43,6 +43,9 @@ type simNode struct {
 	// looks are the listings that haven't been handled.
 	looks []source.Item
 	kicks int
+	// board is what it shows, from when it has restored its workloads.
+	board    *simBoard
+	restored bool
 }
 
 // simFlight is one effect in flight. It is carried out in one moment; its outcome
@@ -90,7 +93,7 @@ func (s *simulation) boot() {
 		s.fail("files of the store are damaged: %v", q)
 	}
 	s.lives++
-	n := &simNode{store: records}
+	n := &simNode{store: records, board: newSimBoard()}
 	n.parts, err = s.parts(n)
 	if err != nil {
 		s.fail("cannot make the node: %v", err)
@@ -111,6 +114,7 @@ func (s *simulation) boot() {
 	s.steps = -1 // the records that were durable at the power cut are checked now
 	s.check()
 	n.desk.restore(recs, s.lookAtAll)
+	n.restored = true
 }
 
 func (s *simulation) parts(n *simNode) (*Config, error) {
@@ -128,7 +132,7 @@ func (s *simulation) parts(n *simNode) (*Config, error) {
 	}
 	parts := &Config{
 		Records: n.store, Provisioners: s.modules.provisioners(), Policy: policy, Admission: admission, Feedback: simFeedback{n},
-		Clock: &s.clock, Orphans: &s.book, Log: zerolog.New(simLog{s}).Level(zerolog.ErrorLevel),
+		Clock: &s.clock, Orphans: &s.book, Board: n.board, Log: zerolog.New(simLog{s}).Level(zerolog.ErrorLevel),
 	}
 	parts.Limits = Limits{Refused: s.refused, Round: 1 + s.rnd.IntN(8), Retry: source.Backoff{Chance: s.chance}}.withDefaults()
 	return parts, nil

@@ -6,84 +6,41 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// WorkloadStatus is an operator's view of a workload.
-type WorkloadStatus struct {
-	ID    string        `json:"id"`
-	Type  workload.Type `json:"type"`
-	User  string        `json:"user"`
-	Phase store.Phase   `json:"phase"`
-	// Attempts counts the attempts of the current provision or decommission; Error is
-	// why the last one failed, NextAttempt when the next one is due (zero for none).
-	Attempts    int       `json:"attempts"`
-	Error       string    `json:"error,omitempty"`
-	NextAttempt time.Time `json:"next_attempt,omitzero"`
-	// Expires is its signed end.
-	Expires time.Time `json:"expires"`
-	// State is its newest result's, Delivered whether the explorer has that.
-	State     workload.State `json:"state,omitempty"`
-	Delivered bool           `json:"delivered"`
-	// Restored counts the repairs after a drift since the start; Drift is the last
-	// drift, nil for none.
-	Restored int          `json:"restored"`
-	Drift    *drift.Drift `json:"drift,omitempty"`
-	// Pending says what it waits for; empty for nothing.
-	Pending string `json:"pending,omitempty"`
-}
-
-// Status returns the status of every record, by ID.
-func (e *Engine) Status() ([]WorkloadStatus, error) {
+// Status returns the view of every record, by ID: a query on the records, which needs no Run. It has no effects in
+// flight and no users.
+func (e *Engine) Status() ([]work.WorkloadSpec, error) {
 	recs, err := e.parts.Records.List()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]WorkloadStatus, 0, len(recs))
+	out := make([]work.WorkloadSpec, 0, len(recs))
 	for _, rec := range recs {
-		out = append(out, e.shown(rec))
+		out = append(out, viewOf(rec, e.notes, e.parts.Clock.Read()))
 	}
 	return out, nil
 }
 
 // StatusOf returns the status of one reservation. NotExist when it has no record.
-func (e *Engine) StatusOf(id string) (WorkloadStatus, error) {
+func (e *Engine) StatusOf(id string) (work.WorkloadSpec, error) {
 	rec, err := e.parts.Records.Record(id)
 	if err != nil {
-		return WorkloadStatus{}, err
+		return work.WorkloadSpec{}, err
 	}
-	return e.shown(rec), nil
-}
-
-func (e *Engine) shown(rec store.Record) WorkloadStatus {
-	s := WorkloadStatus{
-		ID:          rec.ID(),
-		Type:        rec.Reservation.Type,
-		User:        rec.Reservation.User,
-		Phase:       rec.Phase,
-		Attempts:    rec.Attempts,
-		Error:       rec.Cause,
-		NextAttempt: rec.NextAttempt,
-		Expires:     rec.Reservation.Expires(),
-		Delivered:   rec.Delivered,
-		Pending:     e.pending(rec),
-	}
-	if rec.Result != nil {
-		s.State = rec.Result.State
-	}
-	s.Restored, s.Drift = e.notes.drifts.Last(rec.ID())
-	return s
+	return viewOf(rec, e.notes, e.parts.Clock.Read()), nil
 }
 
 // pending says what rec waits for.
-func (e *Engine) pending(rec store.Record) string {
+func pending(rec store.Record, n *notes, now clock.Reading) string {
 	switch rec.Phase {
 	case lifecycle.Fetching, lifecycle.Intent:
-		if fetch, fetching := e.notes.progress.text(rec.ID()); fetching {
+		if fetch, fetching := n.progress.text(rec.ID()); fetching {
 			return fetch
 		}
 		return "provision"
@@ -103,7 +60,7 @@ func (e *Engine) pending(rec store.Record) string {
 	if !rec.Delivered && rec.Result != nil {
 		return "the explorer"
 	}
-	if rec.Phase == lifecycle.Deployed && e.parts.Clock.Read().Level < clock.Stop {
+	if rec.Phase == lifecycle.Deployed && now.Level < clock.Stop {
 		return "a clock that can be trusted, to expire"
 	}
 	return ""

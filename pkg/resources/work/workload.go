@@ -63,9 +63,9 @@ type WorkloadSpec struct {
 	// Flights are its effects that are under way.
 	Flights    []Flight              `json:"flights,omitempty" yaml:"flights,omitempty" protobuf:"16"`
 	Conditions []resources.Condition `json:"conditions" yaml:"conditions" protobuf:"17"`
-	// Pools and Network are where it is: see the labels.
-	Pools   []string `json:"-" yaml:"-" protobuf:"18"`
-	Network string   `json:"-" yaml:"-" protobuf:"19"`
+	// Pool is the pool that has its data, where the node knows that; Network the name of the network that it is in.
+	Pool    string `json:"pool,omitempty" yaml:"pool,omitempty" protobuf:"18"`
+	Network string `json:"network,omitempty" yaml:"network,omitempty" protobuf:"19"`
 }
 
 // Drift is an observed difference between a workload and how it was made.
@@ -91,7 +91,7 @@ func (s WorkloadSpec) DeepCopy() WorkloadSpec {
 		c := *s.Drift
 		s.Drift = &c
 	}
-	s.Users, s.Flights, s.Conditions, s.Pools = slices.Clone(s.Users), slices.Clone(s.Flights), slices.Clone(s.Conditions), slices.Clone(s.Pools)
+	s.Users, s.Flights, s.Conditions = slices.Clone(s.Users), slices.Clone(s.Flights), slices.Clone(s.Conditions)
 	return s
 }
 

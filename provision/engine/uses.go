@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// uses is who uses whose workload: a container its network and its volumes. It follows from the records: a workload
+// uses others from its intent on, until nothing of it runs. It says who has to leave before whom, and who waits for that.
+type uses struct {
+	of map[string]usage
+	// users are the names of the workloads that use a key, by their IDs; owners the IDs of the records that have it.
+	users  map[string]map[string]string
+	owners map[string]map[string]bool
+}
+
+// usage is a record's part in it.
+type usage struct {
+	hash    workload.Hash
+	own     string
+	needs   []string
+	holds   bool
+	blocked bool
+}
+
+func newUses() *uses {
+	return &uses{of: map[string]usage{}, users: map[string]map[string]string{}, owners: map[string]map[string]bool{}}
+}
+
+// set updates a record's part. It returns the IDs of the records whose users have changed.
+func (u *uses) set(rec store.Record) []string {
+	id := rec.ID()
+	was, known := u.of[id]
+	if rec.Tombstone() {
+		return u.drop(id)
+	}
+	is := was
+	if !known || was.hash != rec.Hash {
+		is = usage{hash: rec.Hash}
+		is.own, is.needs = partsOf(rec)
+	}
+	is.holds, is.blocked = holdsOthers(rec), rec.Phase == lifecycle.Blocked
+	u.of[id] = is
+	add(u.owners, is.own, id, true)
+	var changed []string
+	for _, key := range is.needs {
+		_, before := u.users[key][id]
+		if before == is.holds {
+			continue
+		}
+		if is.holds {
+			add(u.users, key, id, object(rec))
+		} else {
+			remove(u.users, key, id)
+		}
+		changed = append(changed, u.ownersOf(key)...)
+	}
+	return changed
+}
+
+// drop forgets a record. It returns the IDs of the records whose users have changed.
+func (u *uses) drop(id string) (changed []string) {
+	was, known := u.of[id]
+	if !known {
+		return nil
+	}
+	delete(u.of, id)
+	remove(u.owners, was.own, id)
+	for _, key := range was.needs {
+		if _, used := u.users[key][id]; used {
+			remove(u.users, key, id)
+			changed = append(changed, u.ownersOf(key)...)
+		}
+	}
+	return changed
+}
+
+// holdsOthers reports whether a record's workload uses those that it refers to. One whose last attempt failed doesn't: it
+// may be waiting for one of them, which leaves.
+func holdsOthers(rec store.Record) bool {
+	switch rec.Phase {
+	case lifecycle.Intent, lifecycle.Deployed, lifecycle.Replaced, lifecycle.Stopping, lifecycle.Leaving, lifecycle.Blocked:
+		return rec.Begun
+	}
+	return false
+}
+
+// partsOf are the key by which others refer to a record's workload, and the keys of those that it needs.
+func partsOf(rec store.Record) (own string, needs []string) {
+	own = volumeKey(rec.Reservation.User, rec.ID())
+	if rec.Name != (lifecycle.NameKey{}) {
+		own = nameKey(rec.Name)
+	}
+	for _, key := range keysOf(rec.Reservation) {
+		if key.Shared {
+			needs = append(needs, key.Name)
+		}
+	}
+	return own, needs
+}
+
+// usersOf are the names of the workloads that use a record's, in order. What has another record of its name isn't its own.
+func (u *uses) usersOf(rec store.Record) []string {
+	var out []string
+	for _, name := range u.users[u.of[rec.ID()].own] {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// inUse reports whether a record's workload has to stay because others use it. A network that another record
+// of its name keeps up may go: its users stay with that one.
+func (u *uses) inUse(rec store.Record) bool {
+	own := u.of[rec.ID()].own
+	return len(u.users[own]) > 0 && len(u.owners[own]) == 1
+}
+
+// freedBy are the IDs of the blocked records that may go on once rec has left.
+func (u *uses) freedBy(rec store.Record) []string {
+	if rec.Reservation == nil {
+		return nil
+	}
+	var out []string
+	for _, key := range keysOf(rec.Reservation) {
+		for _, id := range u.ownersOf(key.Name) {
+			if u.of[id].blocked {
+				out = append(out, id)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// blocked are the IDs of all blocked records.
+func (u *uses) blocked() []string {
+	var out []string
+	for id, each := range u.of {
+		if each.blocked {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (u *uses) ownersOf(key string) []string {
+	out := make([]string, 0, len(u.owners[key]))
+	for id := range u.owners[key] {
+		out = append(out, id)
+	}
+	return out
+}
+
+func add[T any](m map[string]map[string]T, key, id string, value T) {
+	if m[key] == nil {
+		m[key] = map[string]T{}
+	}
+	m[key][id] = value
+}
+
+func remove[T any](m map[string]map[string]T, key, id string) {
+	if delete(m[key], id); len(m[key]) == 0 {
+		delete(m, key)
+	}
+}

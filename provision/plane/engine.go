@@ -1,0 +1,290 @@
+package plane
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"go.uber.org/zap"
+
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/provision/lifecycle"
+)
+
+// EngineConfig configures an Engine.
+type EngineConfig struct {
+	// Orders carries the operator's orders out.
+	Orders Orders
+	// ClockChanged tells the engine that the trust in the node's time has changed. It doesn't block.
+	ClockChanged func()
+	Log          zerolog.Logger
+}
+
+// Engine is the controller of what the engine decides: it shows workloads, orphans and events, and has the engine
+// carry orders out. The engine's thread is its own: it hands over what is to be shown by the methods of
+// engine.Board, which wait for nothing, and never reads a resource.
+type Engine struct {
+	cfg    EngineConfig
+	orders *orderDesk
+	events *recorder
+	wake   chan struct{}
+
+	mu sync.Mutex
+	// shown and gone are the workloads to show and to remove; one is in one of them at most.
+	shown map[string]work.WorkloadSpec
+	gone  map[string]bool
+	// orphans are to be shown unless nil.
+	orphans *[]work.OrphanSpec
+
+	// ended are the shown tombstones, the oldest first; for the controller alone.
+	ended []string
+}
+
+// mostEnded is how many tombstones are shown: a node remembers many more than anybody reads. The store has all.
+const mostEnded = 1000
+
+// NewEngine makes the controller.
+func NewEngine(c EngineConfig) *Engine {
+	e := &Engine{cfg: c, events: newRecorder(c.Log), wake: make(chan struct{}, 1), shown: map[string]work.WorkloadSpec{}, gone: map[string]bool{}}
+	e.orders = newOrderDesk(c.Orders, c.Log, e.kick)
+	return e
+}
+
+// Workloads implements engine.Board.
+func (e *Engine) Workloads(shown []work.WorkloadSpec, gone []string) {
+	e.mu.Lock()
+	for _, s := range shown {
+		delete(e.gone, s.ID)
+		e.shown[s.ID] = s
+	}
+	for _, id := range gone {
+		delete(e.shown, id)
+		e.gone[id] = true
+	}
+	e.mu.Unlock()
+	e.kick()
+}
+
+// Orphans implements engine.Board.
+func (e *Engine) Orphans(all []work.OrphanSpec) {
+	e.mu.Lock()
+	e.orphans = &all
+	e.mu.Unlock()
+	e.kick()
+}
+
+// Event implements engine.Board.
+func (e *Engine) Event(s work.EventSpec) { e.events.add(s) }
+
+// Dropped counts the events that weren't recorded, because there were too many at a time or the disk was full.
+func (e *Engine) Dropped() int64 { return e.events.dropped.Current() }
+
+func (e *Engine) kick() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Name implements controller.Controller.
+func (e *Engine) Name() string { return "Engine" }
+
+// Inputs implements controller.Controller.
+func (e *Engine) Inputs() []controller.Input {
+	return []controller.Input{strong(&work.Order{}), weak(&host.Clock{})}
+}
+
+// Outputs implements controller.Controller.
+func (e *Engine) Outputs() []controller.Output {
+	return []controller.Output{
+		{Type: work.WorkloadsType, Kind: controller.OutputExclusive},
+		{Type: work.OrphansType, Kind: controller.OutputExclusive},
+		{Type: work.OrdersType, Kind: controller.OutputShared},
+		{Type: work.EventsType, Kind: controller.OutputShared},
+	}
+}
+
+// Run implements controller.Controller. Events are written beside the rest: each is a durable write.
+func (e *Engine) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	recorded := make(chan error, 1)
+	go func() {
+		defer cancel()
+		recorded <- guarded(e.cfg.Log, "events", func() error { return e.events.run(ctx, r) })
+	}()
+	err := guarded(e.cfg.Log, "state of the engine", func() error { return e.run(ctx, r) })
+	cancel()
+	e.orders.stop()
+	if late := <-recorded; err == nil {
+		err = late
+	}
+	return err
+}
+
+func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
+	clock := ""
+	for {
+		if err := e.show(ctx, r); err != nil {
+			return err
+		}
+		if err := e.orders.handle(ctx, r); err != nil {
+			return err
+		}
+		if now := trust(ctx, r); now != clock {
+			clock = now
+			e.cfg.ClockChanged()
+		}
+		r.ResetRestartBackoff()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.wake:
+		case <-r.EventCh():
+		}
+	}
+}
+
+// trust is what the clock is trusted for, empty while that isn't known.
+func trust(ctx context.Context, r controller.Reader) string {
+	c, err := safe.ReaderGetByID[*host.Clock](ctx, r, host.Node)
+	if err != nil {
+		return ""
+	}
+	return c.TypedSpec().Level
+}
+
+// show writes what the engine has handed over since. What couldn't be written stays to be shown.
+func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) error {
+	e.mu.Lock()
+	shown, gone, orphans := e.shown, e.gone, e.orphans
+	e.shown, e.gone, e.orphans = map[string]work.WorkloadSpec{}, map[string]bool{}, nil
+	e.mu.Unlock()
+	err := e.showAll(ctx, r, shown, gone)
+	if err == nil && orphans != nil {
+		if err = e.showOrphans(ctx, r, *orphans); err == nil {
+			orphans = nil
+		}
+	}
+	if err != nil {
+		e.giveBack(shown, gone, orphans)
+	}
+	return err
+}
+
+// giveBack keeps what couldn't be shown, unless there is something newer.
+func (e *Engine) giveBack(shown map[string]work.WorkloadSpec, gone map[string]bool, orphans *[]work.OrphanSpec) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	newer := func(id string) bool {
+		_, again := e.shown[id]
+		return again || e.gone[id]
+	}
+	for id, s := range shown {
+		if !newer(id) {
+			e.shown[id] = s
+		}
+	}
+	for id := range gone {
+		if !newer(id) {
+			e.gone[id] = true
+		}
+	}
+	if e.orphans == nil {
+		e.orphans = orphans
+	}
+}
+
+// showAll writes workloads; those that it has written are deleted from the maps.
+func (e *Engine) showAll(ctx context.Context, r controller.ReaderWriter, shown map[string]work.WorkloadSpec, gone map[string]bool) error {
+	for _, id := range slices.Sorted(maps.Keys(gone)) {
+		if err := e.remove(ctx, r, id); err != nil {
+			return err
+		}
+		delete(gone, id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(shown)) {
+		if err := e.showOne(ctx, r, shown[id]); err != nil {
+			return err
+		}
+		delete(shown, id)
+	}
+	for len(e.ended) > mostEnded {
+		if err := e.remove(ctx, r, e.ended[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showOne writes a workload. Its finalizers are its users; it is being torn down from when it leaves the node.
+func (e *Engine) showOne(ctx context.Context, r controller.ReaderWriter, s work.WorkloadSpec) error {
+	phase := lifecycle.Phase(s.Phase)
+	leaves := phase == lifecycle.Leaving || phase.Tombstone()
+	next := work.NewWorkload(s.ID)
+	if was, err := r.Get(ctx, next.Metadata()); err == nil && was.Metadata().Phase() == resource.PhaseTearingDown && !leaves {
+		// It is wanted again, and a resource that is being torn down can't come back.
+		if err := e.remove(ctx, r, s.ID); err != nil {
+			return err
+		}
+	}
+	*next.TypedSpec() = s
+	for key, value := range map[string]string{
+		resources.LabelUser: s.User, resources.LabelType: string(s.Type), resources.LabelPool: s.Pool, resources.LabelNetwork: s.Network,
+	} {
+		if value != "" {
+			next.Metadata().Labels().Set(key, value)
+		}
+	}
+	err := r.Modify(ctx, next, func(is resource.Resource) error {
+		set(is, next)
+		is.Metadata().Finalizers().Set(s.Users)
+		return nil
+	}, controller.WithExpectedPhaseAny())
+	if err == nil && leaves {
+		_, err = r.Teardown(ctx, next.Metadata())
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot show workload %s", s.ID)
+	}
+	e.ended = slices.DeleteFunc(e.ended, func(id string) bool { return id == s.ID })
+	if phase.Tombstone() {
+		e.ended = append(e.ended, s.ID)
+	}
+	return nil
+}
+
+// remove destroys a workload's resource.
+func (e *Engine) remove(ctx context.Context, r controller.ReaderWriter, id string) error {
+	empty := work.NewWorkload(id)
+	was, err := r.Get(ctx, empty.Metadata())
+	if err == nil && !was.Metadata().Finalizers().Empty() {
+		err = r.Modify(ctx, empty, func(is resource.Resource) error {
+			is.Metadata().Finalizers().Set(nil)
+			return nil
+		}, controller.WithExpectedPhaseAny())
+	}
+	if err == nil {
+		err = r.Destroy(ctx, empty.Metadata())
+	}
+	if ignoreMissing(err) != nil {
+		return errors.Wrapf(err, "cannot remove workload %s", id)
+	}
+	e.ended = slices.DeleteFunc(e.ended, func(each string) bool { return each == id })
+	return nil
+}
+
+func (e *Engine) showOrphans(ctx context.Context, r controller.ReaderWriter, all []work.OrphanSpec) error {
+	out := make([]resource.Resource, 0, len(all))
+	for _, s := range all {
+		out = append(out, work.NewOrphan(s))
+	}
+	return show(ctx, r, &work.Orphan{}, out)
+}

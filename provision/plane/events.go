@@ -1,0 +1,169 @@
+package plane
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/resources/work"
+)
+
+// mostPending bounds the events that wait to be written; further ones are dropped and counted.
+const mostPending = 1024
+
+// repeats is how long after an event's last time the same one is a repetition of it.
+const repeats = 10 * time.Minute
+
+// recorder writes events. Whoever adds one never waits.
+type recorder struct {
+	log     zerolog.Logger
+	dropped counter
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	pending []work.EventSpec
+
+	// newest are the newest resources of each kind of event, by eventKey; for run alone.
+	newest map[string]last
+	said   bool
+}
+
+type last struct {
+	id resource.ID
+	at time.Time
+}
+
+func newRecorder(log zerolog.Logger) *recorder {
+	return &recorder{log: log, wake: make(chan struct{}, 1)}
+}
+
+// add has an event written soon.
+func (c *recorder) add(s work.EventSpec) {
+	c.mu.Lock()
+	full := len(c.pending) >= mostPending
+	if !full {
+		c.pending = append(c.pending, s)
+	}
+	c.mu.Unlock()
+	if full {
+		c.dropped.Increment()
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes the events until ctx is done. One that can't be written is dropped and counted: a full disk must
+// not keep later ones from being written.
+func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
+	if err := c.load(ctx, r); err != nil {
+		return err
+	}
+	for {
+		c.mu.Lock()
+		pending := c.pending
+		c.pending = nil
+		c.mu.Unlock()
+		for _, s := range pending {
+			err := c.write(ctx, r, s)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if c.tell(err); err != nil {
+				c.dropped.Increment()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		}
+	}
+}
+
+// tell logs the first of failures in a row.
+func (c *recorder) tell(err error) {
+	if err != nil && !c.said {
+		c.log.Error().Err(err).Str("step", "event").Msg("cannot write events: they are dropped and counted")
+	}
+	c.said = err != nil
+}
+
+// load reads what the history has of the last run, so that repetitions are counted over restarts.
+func (c *recorder) load(ctx context.Context, r controller.Reader) error {
+	c.newest = map[string]last{}
+	all, err := r.List(ctx, work.NewEvent("", work.EventSpec{}).Metadata())
+	if err != nil {
+		return err
+	}
+	for _, each := range all.Items {
+		e, ok := each.(*work.Event)
+		if !ok {
+			continue
+		}
+		s := e.TypedSpec()
+		if key := eventKey(*s); s.Last.After(c.newest[key].at) {
+			c.newest[key] = last{e.Metadata().ID(), s.Last}
+		}
+	}
+	return nil
+}
+
+// write makes an event's resource, or counts its repetition.
+func (c *recorder) write(ctx context.Context, r controller.Runtime, s work.EventSpec) error {
+	key := eventKey(s)
+	s.Count, s.First = 1, s.Last
+	before, known := c.newest[key]
+	repeated := known && s.Last.Sub(before.at) < repeats && !s.Last.Before(before.at)
+	id := before.id
+	if !repeated {
+		id = fmt.Sprintf("%s-%d", key, s.Last.UnixNano())
+	}
+	next := work.NewEvent(id, s)
+	if s.User != "" {
+		next.Metadata().Labels().Set(resources.LabelUser, s.User)
+	}
+	err := safe.WriterModify(ctx, r, next, func(is *work.Event) error {
+		if was := is.TypedSpec(); repeated && was.Count > 0 && is.Metadata().Version().String() != "undefined" {
+			s.Count, s.First = was.Count+1, was.First
+		}
+		set(is, work.NewEvent(id, s))
+		if s.User != "" {
+			is.Metadata().Labels().Set(resources.LabelUser, s.User)
+		}
+		return nil
+	})
+	if err == nil {
+		c.remember(key, last{id, s.Last})
+	}
+	return err
+}
+
+// remember keeps the newest resource of a kind of event, of as many kinds as the history has events.
+func (c *recorder) remember(key string, newest last) {
+	if len(c.newest) > 2*mostEvents {
+		for old, l := range c.newest {
+			if newest.at.Sub(l.at) >= repeats {
+				delete(c.newest, old)
+			}
+		}
+	}
+	c.newest[key] = newest
+}
+
+// eventKey identifies repetitions: the same has happened to the same object.
+func eventKey(s work.EventSpec) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{s.Kind, s.Reason, s.Operation, s.Object, s.User}, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,107 @@
+package plane
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
+	"github.com/cosi-project/runtime/pkg/state/impl/store"
+	"github.com/cosi-project/runtime/pkg/state/impl/store/bolt"
+	"github.com/cosi-project/runtime/pkg/state/impl/store/compression"
+	"github.com/cosi-project/runtime/pkg/state/impl/store/encryption"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"go.etcd.io/bbolt"
+
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// compressFrom is the size in bytes from which a resource is compressed.
+const compressFrom = 512
+
+// lockWait bounds the wait for another process that has the history open: there is none beside a node.
+const lockWait = 5 * time.Second
+
+// history is the file of the namespace History: a bbolt database whose values are compressed and sealed
+// (AES-256-GCM); only the types and IDs of resources are readable in it.
+type history struct {
+	file *bolt.BackingStore
+	// damaged is why the file of the last run was set aside; empty when it wasn't.
+	damaged string
+}
+
+// openHistory opens the file, or makes it. A file that can't be read is set aside: it is a memory of what has
+// happened, and nothing depends on it.
+func openHistory(path string, key []byte, log zerolog.Logger) (*history, error) {
+	if path == "" {
+		return &history{}, nil
+	}
+	h, err := readHistory(path, key, log)
+	if err == nil {
+		return h, nil
+	}
+	aside := path + ".damaged"
+	log.Error().Err(err).Str("aside", aside).Msg("cannot read the history: it is set aside, and a new one begins")
+	if moved := os.Rename(path, aside); moved != nil && !errors.Is(moved, os.ErrNotExist) {
+		return nil, errors.Wrap(moved, "cannot set the damaged history aside")
+	}
+	cause := err.Error()
+	if h, err = readHistory(path, key, log); err != nil {
+		return nil, err
+	}
+	h.damaged = cause
+	return h, nil
+}
+
+// readHistory opens the file, and reads it once as a whole.
+func readHistory(path string, key []byte, log zerolog.Logger) (h *history, err error) {
+	err = supervise.Guard(log, "history", func() error {
+		sealed := encryption.NewMarshaler(
+			compression.NewMarshaler(store.ProtobufMarshaler{}, compression.ZStd(), compressFrom),
+			encryption.NewCipher(encryption.KeyProviderFunc(func() ([]byte, error) { return key, nil })))
+		file, err := bolt.NewBackingStore(func() (*bbolt.DB, error) {
+			return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
+		}, sealed)
+		if err != nil {
+			return err
+		}
+		h = &history{file: file}
+		return file.WithNamespace(resources.History).Load(context.Background(), func(resource.Type, resource.Resource) error { return nil })
+	})
+	if err != nil && h != nil {
+		_ = h.Close()
+	}
+	return h, errors.Wrapf(err, "cannot read the history %s", path)
+}
+
+// options makes the namespace History be kept in the file.
+func (h *history) options() []inmem.StateOption {
+	if h.file == nil {
+		return nil
+	}
+	return []inmem.StateOption{inmem.WithBackingStore(h.file.WithNamespace(resources.History))}
+}
+
+// Close closes the file.
+func (h *history) Close() error {
+	if h.file == nil {
+		return nil
+	}
+	return errors.Wrap(h.file.Close(), "cannot close the history")
+}
+
+// counter counts atomically. It implements provision.Counter.
+type counter struct{ n atomic.Int64 }
+
+// Increment adds one.
+func (c *counter) Increment() int64 { return c.n.Add(1) }
+
+// Decrement takes one away.
+func (c *counter) Decrement() int64 { return c.n.Add(-1) }
+
+// Current is the present value.
+func (c *counter) Current() int64 { return c.n.Load() }

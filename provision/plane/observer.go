@@ -1,0 +1,154 @@
+package plane
+
+import (
+	"context"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/meta"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"github.com/siderolabs/gen/optional"
+	"go.uber.org/zap"
+
+	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/work"
+)
+
+// Observer is a controller that shows what others know: it looks, and makes the resources of one type be what it has
+// seen. It looks when an input changes, when Changed says so, and after Every.
+type Observer struct {
+	// Of is the type that it shows; nobody else writes it.
+	Of meta.ResourceWithRD
+	// Look returns all resources of the type.
+	Look func(ctx context.Context) ([]resource.Resource, error)
+	// Module is the module that it asks, on the bus; empty for none. While that doesn't answer it isn't asked, and what
+	// was seen last stays. Once it does, changes of workloads are inputs too: each may be one of the module's things.
+	Module string
+	// Changed says that there is something to see; nil where nobody says so. Every is the longest time between two
+	// looks, give or take a fifth; 0 for ever.
+	Changed <-chan struct{}
+	Every   time.Duration
+	// Timeout bounds one look; 0 is five seconds.
+	Timeout time.Duration
+	Log     zerolog.Logger
+}
+
+// The pause after a look is lookShare times as long as the look took, and shortestPause at least: a burst of changes
+// costs a bounded share of the processor.
+const (
+	shortestPause = 100 * time.Millisecond
+	longestPause  = 5 * time.Second
+	lookShare     = 10
+	lookTimeout   = 5 * time.Second
+)
+
+// Name implements controller.Controller.
+func (o *Observer) Name() string { return plural(o.Of.ResourceDefinition().Type) }
+
+// Inputs implements controller.Controller.
+func (o *Observer) Inputs() []controller.Input {
+	if o.Module == "" {
+		return nil
+	}
+	return o.inputs(false)
+}
+
+// inputs are those while the module answers or doesn't.
+func (o *Observer) inputs(answers bool) []controller.Input {
+	module := weak(&host.Module{})
+	module.ID = optional.Some(o.Module)
+	if !answers {
+		return []controller.Input{module}
+	}
+	return []controller.Input{module, weak(&work.Workload{})}
+}
+
+// Outputs implements controller.Controller.
+func (o *Observer) Outputs() []controller.Output {
+	return []controller.Output{{Type: o.Of.ResourceDefinition().Type, Kind: controller.OutputExclusive}}
+}
+
+// Run implements controller.Controller.
+func (o *Observer) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) error {
+	return guarded(o.Log, "state of "+o.Name(), func() error {
+		failed := ""
+		for {
+			began := time.Now()
+			answers, err := o.answers(ctx, r)
+			if err == nil && answers {
+				err = o.look(ctx, r)
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			failed = o.tell(err, failed)
+			if !wait(ctx, min(max(shortestPause, lookShare*time.Since(began)), longestPause)) || !o.await(ctx, r) {
+				return nil
+			}
+		}
+	})
+}
+
+// tell logs a failure once.
+func (o *Observer) tell(err error, before string) string {
+	if err == nil {
+		return ""
+	}
+	if text := err.Error(); text != before {
+		o.Log.Warn().Err(err).Str("resources", o.Name()).Str("step", "state").Msg("cannot look: what was seen last is shown")
+		return text
+	}
+	return before
+}
+
+// await waits for a reason to look.
+func (o *Observer) await(ctx context.Context, r controller.Runtime) bool {
+	var late <-chan time.Time
+	if o.Every > 0 {
+		timer := time.NewTimer(backoff.Around(o.Every))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-r.EventCh():
+	case <-o.Changed:
+	case <-late:
+	}
+	return true
+}
+
+// answers reports whether the module may be asked, and adapts the inputs to that.
+func (o *Observer) answers(ctx context.Context, r controller.Runtime) (bool, error) {
+	if o.Module == "" {
+		return true, nil
+	}
+	m, err := safe.ReaderGetByID[*host.Module](ctx, r, o.Module)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	running, _ := resources.Find(m.TypedSpec().Conditions, host.Running)
+	answers := running.Status == resources.True
+	return answers, errors.Wrap(r.UpdateInputs(o.inputs(answers)), "cannot change the inputs")
+}
+
+// look shows what there is now.
+func (o *Observer) look(ctx context.Context, r controller.Runtime) error {
+	timeout := o.Timeout
+	if timeout == 0 {
+		timeout = lookTimeout
+	}
+	looking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	seen, err := o.Look(looking)
+	if err != nil {
+		return err
+	}
+	return show(ctx, r, o.Of, seen)
+}

@@ -1,0 +1,196 @@
+package plane
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/controller/generic/destroy"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"github.com/siderolabs/gen/optional"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/resources/work"
+)
+
+// Orders carries out an operator's order. It returns once the order is done, or has failed: its error's kind says how.
+type Orders interface {
+	CarryOut(ctx context.Context, order work.OrderSpec) error
+}
+
+// OrderCleaner is the controller that removes orders that their clients have withdrawn, once the engine has released them.
+func OrderCleaner() controller.QController {
+	return destroy.NewController[*work.Order](optional.Some[uint](1))
+}
+
+// engineFinalizer holds an order while the engine carries it out.
+const engineFinalizer resource.Finalizer = "Engine"
+
+// The bounds of orders: how many are carried out at a time, and how long the result of one stays for its client.
+const (
+	mostOrders   = 8
+	orderResults = time.Hour
+)
+
+// orderDesk has new orders carried out, beside the controller.
+type orderDesk struct {
+	orders  Orders
+	log     zerolog.Logger
+	wake    func()
+	running sync.WaitGroup
+
+	mu sync.Mutex
+	// doing are the orders that are being carried out: each is cancelled when its client withdraws it. done are the
+	// results to write.
+	doing map[resource.ID]context.CancelFunc
+	done  map[resource.ID]error
+}
+
+func newOrderDesk(orders Orders, log zerolog.Logger, wake func()) *orderDesk {
+	return &orderDesk{orders: orders, log: log, wake: wake, doing: map[resource.ID]context.CancelFunc{}, done: map[resource.ID]error{}}
+}
+
+// stop cancels all orders, and waits for them.
+func (d *orderDesk) stop() {
+	d.mu.Lock()
+	for _, cancel := range d.doing {
+		cancel()
+	}
+	d.mu.Unlock()
+	d.running.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.done)
+}
+
+// handle begins new orders, writes the results of those that are done, and releases those that were withdrawn.
+func (d *orderDesk) handle(ctx context.Context, r controller.Runtime) error {
+	all, err := safe.ReaderListAll[*work.Order](ctx, r)
+	if err != nil {
+		return errors.Wrap(err, "cannot list the orders")
+	}
+	for order := range all.All() {
+		if err := d.one(ctx, r, order); err != nil && !state.IsNotFoundError(err) {
+			return errors.Wrapf(err, "cannot handle order %s", order.Metadata().ID())
+		}
+	}
+	return nil
+}
+
+func (d *orderDesk) one(ctx context.Context, r controller.Runtime, order *work.Order) error {
+	md := order.Metadata()
+	doing, result, ended := d.look(md.ID())
+	withdrawn := md.Phase() == resource.PhaseTearingDown
+	switch {
+	case ended && !withdrawn:
+		if err := d.answer(ctx, r, order, result); err != nil {
+			return err
+		}
+		d.forget(md.ID())
+		return r.RemoveFinalizer(ctx, md, engineFinalizer)
+	case withdrawn && doing != nil:
+		doing()
+		return nil
+	case withdrawn:
+		d.forget(md.ID())
+		return r.RemoveFinalizer(ctx, md, engineFinalizer)
+	case doing != nil:
+		return nil
+	case order.TypedSpec().State != "":
+		return d.expire(ctx, r, order)
+	}
+	return d.begin(ctx, r, order)
+}
+
+func (d *orderDesk) look(id resource.ID) (doing context.CancelFunc, result error, ended bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	result, ended = d.done[id]
+	return d.doing[id], result, ended
+}
+
+func (d *orderDesk) forget(id resource.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.done, id)
+}
+
+// begin carries an order out, unless too many are under way: then it waits for one of these to end.
+func (d *orderDesk) begin(ctx context.Context, r controller.Runtime, order *work.Order) error {
+	d.mu.Lock()
+	full := len(d.doing) >= mostOrders
+	d.mu.Unlock()
+	if full {
+		return nil
+	}
+	id, spec := order.Metadata().ID(), *order.TypedSpec()
+	if err := r.AddFinalizer(ctx, order.Metadata(), engineFinalizer); err != nil {
+		return err
+	}
+	d.log.Warn().Str("order", spec.Kind).Str("id", spec.Target).Msg("the operator has given an order")
+	doing, cancel := context.WithCancel(ctx)
+	d.mu.Lock()
+	d.doing[id] = cancel
+	d.mu.Unlock()
+	d.running.Go(func() {
+		defer cancel()
+		err := guarded(d.log, "order", func() error { return d.orders.CarryOut(doing, spec) })
+		d.mu.Lock()
+		delete(d.doing, id)
+		d.done[id] = err
+		d.mu.Unlock()
+		d.wake()
+	})
+	return nil
+}
+
+// answer writes an order's state.
+func (d *orderDesk) answer(ctx context.Context, r controller.Writer, order *work.Order, result error) error {
+	return r.Modify(ctx, work.NewOrder(order.Metadata().ID(), work.OrderSpec{}), func(is resource.Resource) error {
+		s := is.(*work.Order).TypedSpec()
+		s.State, s.At = work.OrderDone, time.Now().UTC()
+		if result != nil {
+			s.State, s.ErrorKind, s.Error = work.OrderFailed, node.KindOf(result), result.Error()
+		}
+		return nil
+	}, controller.WithModifyNoOwner(), controller.WithExpectedPhaseAny())
+}
+
+// expire removes an order whose result nobody has fetched.
+func (d *orderDesk) expire(ctx context.Context, r controller.Writer, order *work.Order) error {
+	if time.Since(order.TypedSpec().At) < orderResults {
+		return nil
+	}
+	_, err := r.Teardown(ctx, order.Metadata(), controller.WithOwner(""))
+	return err
+}
+
+// Validate says what is wrong with an order, before it is made.
+func Validate(order *work.Order) error {
+	s := order.TypedSpec()
+	switch s.Kind {
+	case work.Evict:
+		if s.Target == "" {
+			return node.Errorf(node.Invalid, "cannot order %s: target is empty, must be the ID of a workload", s.Kind)
+		}
+	case work.AcceptOlder, work.RefuseOlder, work.Restored:
+		if s.Target != "" {
+			return node.Errorf(node.Invalid, "cannot order %s: target is %q, must be empty", s.Kind, s.Target)
+		}
+	default:
+		return node.Errorf(node.Invalid, "cannot order: kind is %q, must be %s, %s, %s or %s", s.Kind, work.Evict, work.AcceptOlder, work.RefuseOlder, work.Restored)
+	}
+	if s.State != "" || s.Error != "" || s.ErrorKind != "" || !s.At.IsZero() {
+		return node.Errorf(node.Invalid, "cannot order %s: state, error_kind, error and at must be empty: the node writes them", s.Kind)
+	}
+	if md := order.Metadata(); md.Namespace() != resources.Orders || len(*md.Finalizers()) > 0 {
+		return node.Errorf(node.Invalid, "cannot order %s: an order is in the namespace %s, and its client sets no finalizers", s.Kind, resources.Orders)
+	}
+	return nil
+}
