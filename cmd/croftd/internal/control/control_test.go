@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -133,13 +134,16 @@ func TestOnlyRootMayOpenIt(t *testing.T) {
 func TestASecondNodeIsRefusedAndAStaleSocketReplaced(t *testing.T) {
 	_, socket := serve(t, &fake{})
 	_, err := control.Listen(t.Context(), socket, &fake{}, zerolog.Nop())
-	if err == nil || !strings.Contains(err.Error(), "another croftd serves it") {
+	if err == nil || !strings.Contains(err.Error(), "another process serves it") {
 		t.Fatalf("got %v", err)
 	}
 	stale := filepath.Join(t.TempDir(), "control.sock")
-	if err := os.WriteFile(stale, nil, 0o600); err != nil {
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
+	if err != nil {
 		t.Fatal(err)
 	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
 	s, err := control.Listen(t.Context(), stale, &fake{}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

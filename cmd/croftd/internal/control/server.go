@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/privatesocket"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -31,53 +30,20 @@ const maxRequest = 4096
 // Server serves a node's control socket.
 type Server struct {
 	node     Node
-	socket   string
 	listener net.Listener
 	log      zerolog.Logger
 }
 
-// Listen opens the socket with mode 0600. It replaces a socket that no process serves; one that is
-// served is an error.
+// maxConnections bounds the connections that are open at a time.
+const maxConnections = 64
+
+// Listen opens the socket, as privatesocket does.
 func Listen(ctx context.Context, socket string, n Node, log zerolog.Logger) (*Server, error) {
-	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
-		return nil, errors.Wrap(err, "cannot open the control socket")
-	}
-	if conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket); err == nil {
-		_ = conn.Close()
-		return nil, errors.Errorf("cannot open the control socket %s: another croftd serves it", socket)
-	}
-	if err := os.Remove(socket); err != nil && !os.IsNotExist(err) {
-		return nil, errors.Wrap(err, "cannot open the control socket")
-	}
-	listener, err := listenPrivate(ctx, socket)
+	listener, err := privatesocket.Listen(ctx, privatesocket.Config{Path: socket, Connections: maxConnections, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{node: n, socket: socket, listener: listener, log: log}, nil
-}
-
-// listenPrivate makes the socket in a folder that only its owner may enter and then moves it, so that
-// it is never accessible to others, not even for a moment.
-func listenPrivate(ctx context.Context, socket string) (net.Listener, error) {
-	dir, err := os.MkdirTemp(filepath.Dir(socket), ".control-")
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot open the control socket")
-	}
-	defer os.RemoveAll(dir)
-	private := filepath.Join(dir, "s")
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", private)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot open the control socket")
-	}
-	listener.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err = os.Chmod(private, 0o600); err == nil {
-		err = os.Rename(private, socket)
-	}
-	if err != nil {
-		_ = listener.Close()
-		return nil, errors.Wrap(err, "cannot open the control socket")
-	}
-	return listener, nil
+	return &Server{node: n, listener: listener, log: log}, nil
 }
 
 // Run serves until ctx is done.
@@ -88,8 +54,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
+	defer s.listener.Close()
 	err := server.Serve(s.listener)
-	_ = os.Remove(s.socket)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
