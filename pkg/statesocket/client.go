@@ -1,0 +1,94 @@
+package statesocket
+
+import (
+	"context"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/cosi-project/runtime/pkg/state/protobuf/client"
+	"github.com/pkg/errors"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// ErrNotRunning is the cause when no process serves the socket.
+var ErrNotRunning = errors.New("no node is running here")
+
+// dialTimeout bounds one attempt to connect.
+const dialTimeout = 5 * time.Second
+
+// Client is the state of a running node. Errors of its methods are the library's; Plain makes text of them.
+type Client struct {
+	state.State
+	conn *grpc.ClientConn
+}
+
+// Dial connects to the node that serves the socket. Without client.WithDisableWatchRetry the library resumes
+// watches that were cut.
+func Dial(ctx context.Context, path string, opts ...client.AdapterOption) (*Client, error) {
+	first, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, dialError(path, err)
+	}
+	ready := make(chan net.Conn, 1)
+	ready <- first
+	conn, err := grpc.NewClient("passthrough:///croftd",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			select {
+			case c := <-ready:
+				return c, nil
+			default:
+				return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
+			}
+		}))
+	if err != nil {
+		_ = first.Close()
+		return nil, errors.Wrapf(err, "cannot open %s", path)
+	}
+	conn.Connect()
+	return &Client{State: state.WrapCore(client.NewAdapter(v1alpha1.NewStateClient(conn), opts...)), conn: conn}, nil
+}
+
+func dialError(path string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return errors.Wrapf(ErrNotRunning, "cannot open %s (%s)", path, cause(err))
+	case errors.Is(err, os.ErrPermission):
+		return errors.Errorf("cannot open %s (%s): only root and the node's own user may", path, cause(err))
+	}
+	return errors.Wrapf(err, "cannot open %s", path)
+}
+
+// cause is the system's text of a failed connection.
+func cause(err error) string {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return number.Error()
+	}
+	return err.Error()
+}
+
+// Close ends the connection and its watches.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Plain is the text of a Client's error without the words of gRPC around it.
+func Plain(err error) string {
+	text := err.Error()
+	if _, after, ok := strings.Cut(text, "rpc error: code = "); ok {
+		if code, desc, ok := strings.Cut(after, " desc = "); ok {
+			if code == "Unavailable" {
+				return "cannot go on: the node has closed the connection (" + desc + ")"
+			}
+			return desc
+		}
+	}
+	return text
+}
