@@ -176,7 +176,7 @@ func TestARebootedNodeBringsItsContainersBack(t *testing.T) {
 	b.only(first, second)
 	for _, x := range b.n.Status().Workloads {
 		if x.Phase != "deployed" || x.Attempts > 1 {
-			t.Errorf("%s %s is %s after %d attempts: %s", x.Type, x.ID, x.Phase, x.Attempts, x.Cause)
+			t.Errorf("%s %s is %s after %d attempts: %s", x.Type, x.ID, x.Phase, x.Attempts, x.Error)
 		}
 	}
 }

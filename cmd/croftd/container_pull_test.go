@@ -9,7 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/pkg/netns"
-	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -52,17 +52,17 @@ func (b *boxes) from(reference, ip string) *workload.Reservation {
 	}))
 }
 
-func (b *boxes) shown(r *workload.Reservation) nodestatus.Workload {
+func (b *boxes) shown(r *workload.Reservation) work.WorkloadSpec {
 	s, err := b.n.TryStatus()
 	if err != nil {
-		return nodestatus.Workload{}
+		return work.WorkloadSpec{}
 	}
 	for _, w := range s.Workloads {
 		if w.ID == r.ID {
 			return w
 		}
 	}
-	return nodestatus.Workload{}
+	return work.WorkloadSpec{}
 }
 
 // TestAnImageIsPulledAheadOfTheEngine: over a slow link, while other reservations are handled, across a
@@ -74,7 +74,7 @@ func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
 	slow := b.from("/app:1", "10.1.2.20")
 	some := func() bool { return reg.Seen().BlobBytes > 256<<10 }
 	b.Until(back, "a part of the image has come", some)
-	b.Until(back, "the progress is shown", func() bool { return strings.Contains(b.shown(slow).Waiting, "its image") })
+	b.Until(back, "the progress is shown", func() bool { return strings.Contains(b.shown(slow).Pending, "its image") })
 	b.volume() // isn't delayed
 	if w := b.shown(slow); w.State != "" || w.Phase != "fetching" || w.Attempts != 1 {
 		t.Errorf("while it is pulled it is %+v", w)
@@ -134,7 +134,7 @@ func TestARegistryOfANodeMayBeBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	hanging := b.from("/other:1", "10.1.2.30")
-	b.Until(back, "it waits", func() bool { return strings.Contains(b.shown(hanging).Waiting, "its image") })
+	b.Until(back, "it waits", func() bool { return strings.Contains(b.shown(hanging).Pending, "its image") })
 	b.volume()
 	b.gone(hanging)
 }

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/croft-edge/croft/modules/vm/image"
 	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
@@ -47,13 +45,7 @@ func (b *boxes) vmImage() (out node.VMImageStatus) {
 	if err != nil {
 		return out
 	}
-	var state struct {
-		Image node.VMImageStatus `json:"image"`
-	}
-	if m := nodestatus.ModuleOf(&s, node.VMModule); m != nil && m.State != nil {
-		_ = json.Unmarshal(m.State, &state)
-	}
-	return state.Image
+	return s.VMImage
 }
 
 // vmCheck is what /readyz says of VMs.
@@ -79,7 +71,7 @@ func TestAnImageIsFetchedAheadOfVMs(t *testing.T) {
 	inBox := netns.OfProcess(b.n.WaitRunning(box).PID)
 	vm := b.Push(b.Kubernetes(b.n, "10.1.2.40"))
 	const waits = "cannot boot VMs yet: the node's image for Kubernetes VMs is being fetched"
-	b.Until(nodetest.Soon, "the VM waits for its image", func() bool { return strings.Contains(b.shown(vm).Cause, waits) })
+	b.Until(nodetest.Soon, "the VM waits for its image", func() bool { return strings.Contains(b.shown(vm).Error, waits) })
 	b.Until(nodetest.Soon, "the failure is shown", func() bool {
 		i := b.vmImage()
 		return i.State == node.VMImageFailed && i.Reference == reference && i.Next != 0 && strings.Contains(i.Error, "cannot pull "+reference)

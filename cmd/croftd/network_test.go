@@ -41,7 +41,7 @@ func TestANetworkFromReservationToDeletion(t *testing.T) {
 	i.Delete(r)
 	i.Until(nodetest.Soon, "the deletion waits for its members", func() bool {
 		s := n.Status()
-		return len(s.Workloads) == 1 && s.Workloads[0].Phase == "blocked" && s.Workloads[0].Cause != ""
+		return len(s.Workloads) == 1 && s.Workloads[0].Phase == "blocked" && s.Workloads[0].Error != ""
 	})
 	if err := shell.Reaches(web.IPv4+":80", 5*time.Second); err != nil {
 		t.Errorf("a network in use was taken away: %v", err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -191,14 +191,14 @@ func (z *zdbs) madeRight(r *workload.Reservation, at workload.ZDBResult, log wor
 	})
 	z.Until(back, "it is said", func() bool {
 		s := z.n.Status()
-		orphan := slices.ContainsFunc(s.Orphans, func(x nodestatus.Orphan) bool { return x.Type == workload.TypeZDB && x.ID == "4711-1" })
+		orphan := slices.ContainsFunc(s.Orphans, func(x work.OrphanSpec) bool { return x.Type == workload.TypeZDB && x.ID == "4711-1" })
 		drifted := 0
 		for _, x := range s.Workloads {
 			if (x.ID == gone.ID || x.ID == r.ID || x.ID == log.Namespace) && x.Restored > 0 && x.Drift != nil {
 				drifted++
 			}
 		}
-		return orphan && drifted == 3 && s.Drifts[workload.TypeZDB] >= 3
+		return orphan && drifted == 3 && s.Drifts[string(workload.TypeZDB)] >= 3
 	})
 	z.answers(seq, "OK", "NSDEL", "4711-1")
 	z.answers(z.inside(at, "s3cr3t"), "for good", "GET", "kept")

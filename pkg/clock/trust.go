@@ -24,7 +24,9 @@ type Config struct {
 	// Record stores a mark durably. Required.
 	Record func(Mark) error
 	// Log receives changes of trust.
-	Log zerolog.Logger
+	// OnChange, when not nil, is called when the source of trust has changed. It must not block, nor call the Trust.
+	OnChange func()
+	Log      zerolog.Logger
 	// RecordEvery is the interval between marks; ten minutes when zero. A power cut
 	// loses up to that much of the node's uptime.
 	RecordEvery time.Duration
@@ -103,6 +105,9 @@ func (t *Trust) look(next func(state, reading) state) (state, reading) {
 	t.state = next(before, r)
 	if before.source != t.state.source {
 		t.say(t.state)
+		if t.cfg.OnChange != nil {
+			t.cfg.OnChange()
+		}
 	}
 	return t.state, r
 }

@@ -1,35 +1,38 @@
-// Package nodestatus holds the documents in which a node describes itself: its status, as the
-// control socket and `croftd status -o json` return it, and its readiness, as /readyz does. Types
-// only: package cmd/croftd fills them in.
+// Package nodestatus is a node's state as one document, as `croftd status -o json` prints it and /readyz and /metrics
+// read it: the resources of the node's state, gathered by Read. It holds no state of its own.
 package nodestatus
 
 import (
-	"encoding/json"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/controller/generic"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // Status is the state of a node. Sizes are in bytes.
 type Status struct {
-	NodeID  string    `json:"node_id"`
-	Version string    `json:"version"`
-	Commit  string    `json:"commit"`
-	Started time.Time `json:"started"`
-	// OneProcess is whether modules run in the node's process; else Bus is the
-	// address of their bus.
-	OneProcess bool   `json:"one_process"`
-	Bus        string `json:"bus,omitempty"`
+	host.NodeConfigSpec
 
 	// Adopted is whether every record of the store was checked since the start.
 	Adopted bool `json:"adopted"`
 
-	Store    Store    `json:"store"`
-	Clock    Clock    `json:"clock"`
-	Explorer Explorer `json:"explorer"`
-	Modules  []Module `json:"modules"`
-	Storage  Storage  `json:"storage"`
+	Store    host.StoreSpec    `json:"store"`
+	Clock    host.ClockSpec    `json:"clock"`
+	Explorer host.ExplorerSpec `json:"explorer"`
+	Modules  []host.ModuleSpec `json:"modules"`
+	Storage  Storage           `json:"storage"`
 	// Networks are users' networks, Network the state of their module.
 	Networks []node.NetworkInfo `json:"networks"`
 	Network  node.NetworkStatus `json:"network"`
@@ -42,89 +45,24 @@ type Status struct {
 	Images        []node.Image         `json:"images"`
 	Image         node.ImageStatus     `json:"image"`
 	// ZDB are the node's attached zdb containers.
-	ZDB      []node.ZDBServer           `json:"zdb"`
-	Streams  []node.DebugInfo           `json:"streams"`
+	ZDB     []node.ZDBServer `json:"zdb"`
+	Streams []node.DebugInfo `json:"streams"`
+	// VMs are the virtual machines, VM and VMImage the state of their module.
+	VMs      []node.VMInfo              `json:"vms"`
+	VM       node.VMStatus              `json:"vm"`
+	VMImage  node.VMImageStatus         `json:"vm_image"`
 	Counters workload.ProvisionCounters `json:"counters"`
 
-	Workloads []Workload `json:"workloads"`
+	Workloads []work.WorkloadSpec `json:"workloads"`
 	// Ceilings are the limits of croft's own parts, and of all containers together.
-	Ceilings []Ceiling `json:"ceilings"`
+	Ceilings []host.CeilingSpec `json:"ceilings"`
 
-	Undelivered int      `json:"undelivered"`
-	Orphans     []Orphan `json:"orphans"`
+	Undelivered int               `json:"undelivered"`
+	Orphans     []work.OrphanSpec `json:"orphans"`
 	// Drifts counts by type, since the start, workloads that were gone or changed.
-	Drifts map[workload.Type]uint64 `json:"drifts"`
+	Drifts map[string]uint64 `json:"drifts"`
 	// DoorRestarts counts the restarts of the process of the node's door.
 	DoorRestarts uint64 `json:"door_restarts"`
-}
-
-// Ceiling is the control group's limits of a part of the node. Memory and Used,
-// the part's memory that can't be reclaimed now, are in bytes; 0 is no limit.
-type Ceiling struct {
-	Part      string `json:"part"`
-	Memory    uint64 `json:"memory"`
-	Used      uint64 `json:"used"`
-	PIDs      uint64 `json:"pids"`
-	IOWeight  uint64 `json:"io_weight"`
-	CPUWeight uint64 `json:"cpu_weight"`
-	// OOMKills counts the part's processes that the kernel killed because memory
-	// was short.
-	OOMKills uint64 `json:"oom_kills"`
-	// Missing are limits that this machine can't enforce.
-	Missing []string `json:"missing"`
-}
-
-// Store is the state of the node's store.
-type Store struct {
-	Birth string    `json:"birth"`
-	Born  time.Time `json:"born"`
-	// AcceptOlder is whether reservations older than Born are accepted.
-	AcceptOlder bool `json:"accept_older"`
-	// Quarantined are the files that could not be read.
-	Quarantined []string `json:"quarantined"`
-}
-
-// Clock is the trust in the node's time.
-type Clock struct {
-	Now time.Time `json:"now"`
-	// Trusted is whether Level is stop at least.
-	Trusted bool `json:"trusted"`
-	// Level is the use that the time is good for: none, stop (judging dates, stopping
-	// workloads) or remove (removing data, too).
-	Level string `json:"level"`
-	// Source is the time's source: ntp, explorer-trusted, start (the
-	// machine's own clock), explorer, or empty.
-	Source string `json:"source"`
-	// Uptime is the node's uptime, summed over reboots, in seconds.
-	Uptime int64  `json:"uptime"`
-	Why    string `json:"why"`
-}
-
-// Explorer is the state of the contact with the explorer.
-type Explorer struct {
-	URL string `json:"url"`
-	// LastContact is the time of its last good answer since the start; nil for never.
-	LastContact *time.Time `json:"last_contact"`
-	// LastError is the last failure since; empty without one.
-	LastError string `json:"last_error,omitempty"`
-}
-
-// Module is whether a module answers on the bus.
-type Module struct {
-	Name  string `json:"name"`
-	Error string `json:"error,omitempty"`
-	// State is the module's own document, of a module that has no members of its own in Status.
-	State json.RawMessage `json:"state,omitempty"`
-}
-
-// ModuleOf is the part of a status that belongs to the module of that name; nil when it has none.
-func ModuleOf(s *Status, name string) *Module {
-	for i := range s.Modules {
-		if s.Modules[i].Name == name {
-			return &s.Modules[i]
-		}
-	}
-	return nil
 }
 
 // Storage is the node's storage.
@@ -135,36 +73,155 @@ type Storage struct {
 	Quota         string              `json:"quota"`
 }
 
-// Workload is one record of the store.
-type Workload struct {
-	ID    string         `json:"id"`
-	Type  workload.Type  `json:"type"`
-	User  string         `json:"user"`
-	Phase string         `json:"phase"`
-	State workload.State `json:"state,omitempty"`
-	// Cause is the error of the last attempt.
-	Cause       string     `json:"cause,omitempty"`
-	Attempts    int        `json:"attempts"`
-	NextAttempt *time.Time `json:"next_attempt,omitempty"`
-	// Waiting is the workload's reason to wait; empty when it waits for nothing.
-	Waiting   string    `json:"waiting,omitempty"`
-	Expires   time.Time `json:"expires"`
-	Delivered bool      `json:"delivered"`
-	// Restored counts its repairs since the start, after it was gone or changed;
-	// Drift is the last time, nil for never.
-	Restored int    `json:"restored"`
-	Drift    *Drift `json:"drift,omitempty"`
+// Read gathers a node's state. Resources that there aren't yet leave their members empty.
+func Read(ctx context.Context, r controller.Reader) (Status, error) {
+	s, err := ReadHealth(ctx, r)
+	for _, read := range []func() error{
+		func() error {
+			return each(ctx, r, func(x *work.Workload) { s.Workloads = append(s.Workloads, *x.TypedSpec()) })
+		},
+		func() error {
+			return each(ctx, r, func(x *parts.Network) { s.Networks = append(s.Networks, x.TypedSpec().NetworkInfo) })
+		},
+		func() error {
+			return each(ctx, r, func(x *parts.Container) {
+				if c := x.TypedSpec().ContainerInfo; c.User == node.OwnUser {
+					s.OwnContainers = append(s.OwnContainers, c)
+				} else {
+					s.Containers = append(s.Containers, c)
+				}
+			})
+		},
+		func() error {
+			return each(ctx, r, func(x *parts.Image) {
+				if i := x.TypedSpec().Image; i.User != node.OwnUser {
+					s.Images = append(s.Images, i)
+				}
+			})
+		},
+		func() error {
+			return each(ctx, r, func(x *parts.Stream) { s.Streams = append(s.Streams, x.TypedSpec().DebugInfo) })
+		},
+		func() error {
+			return each(ctx, r, func(x *host.Ceiling) { s.Ceilings = append(s.Ceilings, *x.TypedSpec()) })
+		},
+	} {
+		if err == nil {
+			err = read()
+		}
+	}
+	slices.SortStableFunc(s.Workloads, func(a, b work.WorkloadSpec) int { return byID(a.ID, b.ID) })
+	return s, errors.Wrap(err, "cannot read the node's state")
 }
 
-// Drift is an observed difference between a workload and how it was made.
-type Drift struct {
-	At   time.Time `json:"at"`
-	What string    `json:"what"`
+// ReadHealth gathers what the node's health depends on: all but its workloads and what they have made.
+func ReadHealth(ctx context.Context, r controller.Reader) (Status, error) {
+	s := Status{Streams: []node.DebugInfo{}, Workloads: []work.WorkloadSpec{}, Orphans: []work.OrphanSpec{}}
+	for _, read := range []func() error{
+		func() error { return each(ctx, r, func(x *host.NodeConfig) { s.NodeConfigSpec = *x.TypedSpec() }) },
+		func() error { return each(ctx, r, func(x *host.Store) { s.store(*x.TypedSpec()) }) },
+		func() error { return each(ctx, r, func(x *host.Clock) { s.Clock = current(*x.TypedSpec()) }) },
+		func() error { return each(ctx, r, func(x *host.Explorer) { s.Explorer = *x.TypedSpec() }) },
+		func() error { return each(ctx, r, func(x *host.Module) { s.module(*x.TypedSpec()) }) },
+		func() error {
+			return each(ctx, r, func(x *parts.Pool) {
+				p := x.TypedSpec()
+				if p.Broken != "" {
+					s.Storage.BrokenPools = append(s.Storage.BrokenPools, node.BrokenPool{Name: p.Name, DiskType: p.DiskType, Cause: p.Broken})
+				} else {
+					s.Storage.Pools = append(s.Storage.Pools, p.Pool)
+				}
+			})
+		},
+		func() error {
+			return each(ctx, r, func(x *parts.ZDBServer) { s.ZDB = append(s.ZDB, x.TypedSpec().ZDBServer) })
+		},
+		func() error {
+			return each(ctx, r, func(x *parts.VirtualMachine) { s.VMs = append(s.VMs, x.TypedSpec().VMInfo) })
+		},
+		func() error {
+			return each(ctx, r, func(x *work.Orphan) { s.Orphans = append(s.Orphans, *x.TypedSpec()) })
+		},
+	} {
+		if err := read(); err != nil {
+			return s, errors.Wrap(err, "cannot read the node's state")
+		}
+	}
+	return s, nil
 }
 
-// Orphan is an object with croft's label and no record.
-type Orphan struct {
-	Type  workload.Type `json:"type"`
-	ID    string        `json:"id"`
-	Since time.Time     `json:"since"`
+// each calls use with all resources of a type, by ID.
+func each[R generic.ResourceWithRD](ctx context.Context, r controller.Reader, use func(R)) error {
+	all, err := safe.ReaderListAll[R](ctx, r)
+	if err != nil {
+		return err
+	}
+	for x := range all.All() {
+		use(x)
+	}
+	return nil
+}
+
+func (s *Status) store(x host.StoreSpec) {
+	s.Store, s.Adopted, s.Undelivered, s.Drifts, s.DoorRestarts = x, x.Restored, x.Undelivered, x.Drifts, x.DoorRestarts
+	n := x.Deployed
+	s.Counters = workload.ProvisionCounters{
+		Container: n[string(workload.TypeContainer)], Volume: n[string(workload.TypeVolume)], Network: n[string(workload.TypeNetwork)],
+		ZDB: n[string(workload.TypeZDB)], VM: n[string(workload.TypeKubernetes)], Debug: n[string(workload.TypeDebug)],
+	}
+}
+
+// module adds a module, and its own state to the members of that.
+func (s *Status) module(x host.ModuleSpec) {
+	if x.Storage != nil {
+		s.Storage.Quota, s.Storage.BrokenDevices = x.Storage.Quota, x.Storage.BrokenDevices
+	}
+	take(&s.Network, x.Network)
+	take(&s.Container, x.Container)
+	take(&s.Image, x.Image)
+	take(&s.VM, x.VM)
+	take(&s.VMImage, x.VMImage)
+	x.Storage, x.Network, x.Container, x.Image, x.VM, x.VMImage = nil, nil, nil, nil, nil, nil
+	s.Modules = append(s.Modules, x)
+}
+
+func take[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// ModuleOf is the part of a status that belongs to the module of that name; nil when it has none.
+func ModuleOf(s *Status, name string) *host.ModuleSpec {
+	for i := range s.Modules {
+		if s.Modules[i].Name == name {
+			return &s.Modules[i]
+		}
+	}
+	return nil
+}
+
+// current is the clock as it is now: the resource is of when its trust last changed.
+func current(c host.ClockSpec) host.ClockSpec {
+	if c.Now.IsZero() {
+		return c
+	}
+	if gone := time.Since(c.Read); gone > 0 {
+		c.Now = c.Now.Add(gone)
+		c.Uptime += int64(gone / time.Second)
+	}
+	return c
+}
+
+// byID orders IDs by their numbers.
+func byID(a, b string) int {
+	x, errA := workload.ParseID(a)
+	y, errB := workload.ParseID(b)
+	switch {
+	case errA != nil || errB != nil:
+		return strings.Compare(a, b)
+	case x.N != y.N:
+		return cmp.Compare(x.N, y.N)
+	}
+	return cmp.Compare(x.M, y.M)
 }

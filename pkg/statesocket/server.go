@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/cosi-project/runtime/pkg/state/protobuf/server"
 	"github.com/pkg/errors"
@@ -49,6 +50,9 @@ type Config struct {
 	State state.CoreState
 	// Guard makes of the state what clients see; nil is OrdersOnly. Tests give another.
 	Guard func(state.CoreState, Limits) state.CoreState
+	// Check says what is wrong with an order that a client is about to create; it may correct how it is written. nil
+	// allows every one.
+	Check func(order resource.Resource) error
 	// Limits are DefaultLimits when they are zero.
 	Limits Limits
 	Log    zerolog.Logger
@@ -84,7 +88,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.gate.call), grpc.StreamInterceptor(s.gate.stream), grpc.WaitForHandlers(true),
 	)
-	v1alpha1.RegisterStateServer(s.grpc, server.NewState(guard(config.State, limits)))
+	v1alpha1.RegisterStateServer(s.grpc, server.NewState(guard(checked{config.State, config.Check}, limits)))
 	return s, nil
 }
 

@@ -123,10 +123,19 @@ func TestAnOrdersLife(t *testing.T) {
 		t.Errorf("got %+v", seen.TypedSpec())
 	}
 	for name, change := range map[string]func(*statetest.Order){
-		"status":                     func(r *statetest.Order) { r.TypedSpec().Status = "done" },
-		"status with teardown":       func(r *statetest.Order) { r.TypedSpec().Status = "done"; r.Metadata().SetPhase(resource.PhaseTearingDown) },
-		"label with teardown":        func(r *statetest.Order) { r.Metadata().Labels().Set("a", "b"); r.Metadata().SetPhase(resource.PhaseTearingDown) },
-		"finalizer of the node gone": func(r *statetest.Order) { r.Metadata().Finalizers().Remove("Engine"); r.Metadata().SetPhase(resource.PhaseTearingDown) },
+		"status": func(r *statetest.Order) { r.TypedSpec().Status = "done" },
+		"status with teardown": func(r *statetest.Order) {
+			r.TypedSpec().Status = "done"
+			r.Metadata().SetPhase(resource.PhaseTearingDown)
+		},
+		"label with teardown": func(r *statetest.Order) {
+			r.Metadata().Labels().Set("a", "b")
+			r.Metadata().SetPhase(resource.PhaseTearingDown)
+		},
+		"finalizer of the node gone": func(r *statetest.Order) {
+			r.Metadata().Finalizers().Remove("Engine")
+			r.Metadata().SetPhase(resource.PhaseTearingDown)
+		},
 	} {
 		mine := seen.DeepCopy().(*statetest.Order)
 		change(mine)

@@ -191,10 +191,17 @@ func (f *flights) of(id string) []work.Flight {
 	return out
 }
 
-// Touch says that others than the engine have changed those records, such as feedback, which notes what the explorer
-// has. It doesn't wait.
-func (e *Engine) Touch(ids ...string) {
-	e.touched.add(ids)
+// Acknowledged says that feedback has noted that the explorer has the results of those records. It doesn't wait.
+func (e *Engine) Acknowledged(ids ...string) { e.acknowledged.add(ids) }
+
+// acknowledged has records shown whose results the explorer has now.
+func (p *panel) acknowledged(ids []string) {
+	p.change(ids...)
+	for _, id := range ids {
+		if rec, ok, err := p.ledger.record(id); err == nil && ok && rec.Delivered && rec.Admitted {
+			p.event(rec, work.ReasonSynced, string(rec.Result.State))
+		}
+	}
 }
 
 // mailbox holds IDs for the engine's thread. Whoever adds one never waits.

@@ -23,7 +23,10 @@ type Engine struct {
 	notes   *notes
 	changes *broadcast
 	orders  chan order
-	touched *mailbox
+	// acknowledged are the records whose results the explorer has now.
+	acknowledged *mailbox
+	// clock is full when the trust in the time has changed.
+	clock   chan struct{}
 	running atomic.Bool
 	ready   atomic.Bool
 }
@@ -45,11 +48,20 @@ func Assemble(c *Config) *Engine {
 	}
 	changes := newBroadcast()
 	return &Engine{
-		parts:   c,
-		notes:   &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(c.Orphans), changed: changes.tell},
-		changes: changes,
-		orders:  make(chan order),
-		touched: newMailbox(),
+		parts:        c,
+		notes:        &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(c.Orphans), changed: changes.tell},
+		changes:      changes,
+		orders:       make(chan order),
+		acknowledged: newMailbox(),
+		clock:        make(chan struct{}, 1),
+	}
+}
+
+// ClockChanged says that the trust in the node's time has changed: what is due by it is looked at now. It doesn't wait.
+func (e *Engine) ClockChanged() {
+	select {
+	case e.clock <- struct{}{}:
+	default:
 	}
 }
 
@@ -156,8 +168,10 @@ func (e *Engine) live(over context.Context, l *loop) {
 				break
 			}
 			inputs = l.desk.compared.drifted(item)
-		case <-e.touched.wake:
-			l.desk.panel.change(e.touched.take()...)
+		case <-e.acknowledged.wake:
+			l.desk.panel.acknowledged(e.acknowledged.take())
+		case <-e.clock:
+			l.desk.panel.change(l.desk.uses.all()...)
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/croft-edge/croft/pkg/workload"
@@ -134,6 +135,11 @@ func (u *uses) freedBy(rec store.Record) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// all are the IDs of the records that aren't tombstones.
+func (u *uses) all() []string {
+	return slices.Collect(maps.Keys(u.of))
 }
 
 // blocked are the IDs of all blocked records.

@@ -16,7 +16,6 @@ import (
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/resources"
 	"github.com/croft-edge/croft/pkg/resources/host"
-	"github.com/croft-edge/croft/pkg/resources/work"
 )
 
 // Observer is a controller that shows what others know: it looks, and makes the resources of one type be what it has
@@ -26,8 +25,10 @@ type Observer struct {
 	Of meta.ResourceWithRD
 	// Look returns all resources of the type.
 	Look func(ctx context.Context) ([]resource.Resource, error)
-	// Module is the module that it asks, on the bus; empty for none. While that doesn't answer it isn't asked, and what
-	// was seen last stays. Once it does, changes of workloads are inputs too: each may be one of the module's things.
+	// By are the types whose changes are reasons to look.
+	By []meta.ResourceWithRD
+	// Module is the module that it asks, on the bus; empty for none. While that doesn't answer it isn't asked, what
+	// was seen last stays, and the module is the only input.
 	Module string
 	// Changed says that there is something to see; nil where nobody says so. Every is the longest time between two
 	// looks, give or take a fifth; 0 for ever.
@@ -52,20 +53,23 @@ func (o *Observer) Name() string { return plural(o.Of.ResourceDefinition().Type)
 
 // Inputs implements controller.Controller.
 func (o *Observer) Inputs() []controller.Input {
-	if o.Module == "" {
-		return nil
-	}
 	return o.inputs(false)
 }
 
 // inputs are those while the module answers or doesn't.
 func (o *Observer) inputs(answers bool) []controller.Input {
-	module := weak(&host.Module{})
-	module.ID = optional.Some(o.Module)
-	if !answers {
-		return []controller.Input{module}
+	var out []controller.Input
+	if o.Module != "" {
+		module := weak(&host.Module{})
+		module.ID = optional.Some(o.Module)
+		out = append(out, module)
 	}
-	return []controller.Input{module, weak(&work.Workload{})}
+	if o.Module == "" || answers {
+		for _, each := range o.By {
+			out = append(out, weak(each))
+		}
+	}
+	return out
 }
 
 // Outputs implements controller.Controller.

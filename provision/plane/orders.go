@@ -15,8 +15,8 @@ import (
 	"github.com/siderolabs/gen/optional"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/resources"
 	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // Orders carries out an operator's order. It returns once the order is done, or has failed: its error's kind says how.
@@ -171,14 +171,20 @@ func (d *orderDesk) expire(ctx context.Context, r controller.Writer, order *work
 	return err
 }
 
-// Validate says what is wrong with an order, before it is made.
-func Validate(order *work.Order) error {
+// CheckOrder says what is wrong with an order that a client is about to make.
+func CheckOrder(r resource.Resource) error {
+	order, ok := r.(*work.Order)
+	if !ok {
+		return node.Errorf(node.Invalid, "cannot order: it is a %s, must be a %s", r.Metadata().Type(), work.OrdersType)
+	}
 	s := order.TypedSpec()
 	switch s.Kind {
 	case work.Evict:
-		if s.Target == "" {
-			return node.Errorf(node.Invalid, "cannot order %s: target is empty, must be the ID of a workload", s.Kind)
+		id, err := workload.ParseID(s.Target)
+		if err != nil {
+			return node.Errorf(node.Invalid, "cannot order %s: target is %q: %w", s.Kind, s.Target, err)
 		}
+		s.Target = id.String()
 	case work.AcceptOlder, work.RefuseOlder, work.Restored:
 		if s.Target != "" {
 			return node.Errorf(node.Invalid, "cannot order %s: target is %q, must be empty", s.Kind, s.Target)
@@ -188,9 +194,6 @@ func Validate(order *work.Order) error {
 	}
 	if s.State != "" || s.Error != "" || s.ErrorKind != "" || !s.At.IsZero() {
 		return node.Errorf(node.Invalid, "cannot order %s: state, error_kind, error and at must be empty: the node writes them", s.Kind)
-	}
-	if md := order.Metadata(); md.Namespace() != resources.Orders || len(*md.Finalizers()) > 0 {
-		return node.Errorf(node.Invalid, "cannot order %s: an order is in the namespace %s, and its client sets no finalizers", s.Kind, resources.Orders)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,9 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/registry"
+	"github.com/croft-edge/croft/pkg/statesocket"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -42,10 +44,10 @@ type Node struct {
 type Status = nodestatus.Status
 
 // Ceiling is the limits of a part of a node.
-type Ceiling = nodestatus.Ceiling
+type Ceiling = host.CeilingSpec
 
 // Readiness is the answer of /readyz.
-type Readiness = nodestatus.Readiness
+type Readiness = host.ReadinessSpec
 
 // NewNode makes a node of that name and its key; it doesn't start it.
 func (w *World) NewNode(name string, args ...string) *Node {
@@ -240,19 +242,20 @@ func (n *Node) Status() Status {
 	return s
 }
 
-// TryStatus is Status of a node that may not run. It reads the control socket as croftd status does: a
+// TryStatus is Status of a node that may not run. It reads the state's socket as croftd status does: a
 // process for each look would take most of the processor while a test waits.
 func (n *Node) TryStatus() (Status, error) {
-	var s Status
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(n.RunDir(), "control.sock"))
+	if err := registry.Register(); err != nil {
+		return Status{}, err
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	raw, err := Request(client, http.MethodGet, "http://croftd/status", "", 20*time.Second)
-	if err == nil {
-		err = json.Unmarshal([]byte(raw), &s)
+	ctx, cancel := context.WithTimeout(n.w.Context(), 20*time.Second)
+	defer cancel()
+	client, err := statesocket.Dial(ctx, filepath.Join(n.RunDir(), "state.sock"))
+	if err != nil {
+		return Status{}, err
 	}
-	return s, err
+	defer client.Close()
+	return nodestatus.Read(ctx, client)
 }
 
 // Reboot simulates a reboot of a stopped node: mounts, loop devices and the run folder are gone.

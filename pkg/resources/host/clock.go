@@ -17,7 +17,7 @@ const ClocksType = "Clocks.croft"
 
 // ClockSpec describes the trust in the node's time.
 type ClockSpec struct {
-	// Now is the time at which the trust last changed or was last looked at.
+	// Now is the time, by what the node believes, at Read: when the machine's clock said that the trust had changed.
 	Now time.Time `json:"now" yaml:"now" protobuf:"1"`
 	// Trusted is whether Level is stop at least.
 	Trusted bool `json:"trusted" yaml:"trusted" protobuf:"2"`
@@ -28,8 +28,9 @@ type ClockSpec struct {
 	// machine's own clock), explorer, or empty.
 	Source string `json:"source" yaml:"source" protobuf:"4"`
 	// Uptime is the node's uptime at Now, summed over reboots, in seconds.
-	Uptime int64  `json:"uptime" yaml:"uptime" protobuf:"5"`
-	Why    string `json:"why" yaml:"why" protobuf:"6"`
+	Uptime int64     `json:"uptime" yaml:"uptime" protobuf:"5"`
+	Why    string    `json:"why" yaml:"why" protobuf:"6"`
+	Read   time.Time `json:"read" yaml:"read" protobuf:"7"`
 }
 
 // DeepCopy implements typed.DeepCopyable.

@@ -26,6 +26,8 @@ type ModuleSpec struct {
 	// Error is why it doesn't answer, empty when it does.
 	Error      string                `json:"error,omitempty" yaml:"error,omitempty" protobuf:"2"`
 	Conditions []resources.Condition `json:"conditions" yaml:"conditions" protobuf:"3"`
+	// State is the JSON document of a module that has none of the members below.
+	State string `json:"state,omitempty" yaml:"state,omitempty" protobuf:"4"`
 
 	Storage   *Storage              `json:"storage,omitempty" yaml:"storage,omitempty" protobuf:"10"`
 	Network   *node.NetworkStatus   `json:"network,omitempty" yaml:"network,omitempty" protobuf:"11"`

@@ -29,12 +29,15 @@ type StoreSpec struct {
 	Restored bool `json:"restored" yaml:"restored" protobuf:"5"`
 	// Deployed counts the deployed workloads that haven't expired, by type.
 	Deployed map[string]int64 `json:"deployed" yaml:"deployed" protobuf:"6"`
-	// Records counts the records by phase. Shown are those that are resources.
+	// Records counts the records by phase.
 	Records map[string]int `json:"records" yaml:"records" protobuf:"7"`
 	// Undelivered counts the results that the explorer doesn't have.
 	Undelivered int `json:"undelivered" yaml:"undelivered" protobuf:"8"`
 	// Drifts counts by type, since the start, workloads that were gone or changed.
 	Drifts map[string]uint64 `json:"drifts" yaml:"drifts" protobuf:"9"`
+	// DoorRestarts counts the restarts of the process of the node's door, DroppedEvents the events that weren't recorded.
+	DoorRestarts  uint64 `json:"door_restarts" yaml:"door_restarts" protobuf:"10"`
+	DroppedEvents int64  `json:"dropped_events" yaml:"dropped_events" protobuf:"11"`
 }
 
 // DeepCopy implements typed.DeepCopyable.

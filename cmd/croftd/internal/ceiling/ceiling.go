@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/flist/database"
 	"github.com/croft-edge/croft/pkg/logs"
-	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 const (
@@ -147,8 +147,8 @@ type Own struct {
 }
 
 // All returns the limits and usage of croft's own parts, those that exist.
-func All(c config.Config, processes []Process, own Own) []nodestatus.Ceiling {
-	out := []nodestatus.Ceiling{}
+func All(c config.Config, processes []Process, own Own) []host.CeilingSpec {
+	out := []host.CeilingSpec{}
 	all, err := cgroup.Hierarchies()
 	if err != nil {
 		return out
@@ -174,9 +174,9 @@ func All(c config.Config, processes []Process, own Own) []nodestatus.Ceiling {
 	return out
 }
 
-func ceiling(part string, g cgroup.Group, l cgroup.Limits) nodestatus.Ceiling {
+func ceiling(part string, g cgroup.Group, l cgroup.Limits) host.CeilingSpec {
 	now := g.Limits(l)
-	out := nodestatus.Ceiling{Part: part, Memory: now.Memory, Used: g.Memory(), PIDs: now.PIDs, IOWeight: now.IOWeight, CPUWeight: now.CPUWeight, OOMKills: g.Events().OOMKills, Missing: []string{}}
+	out := host.CeilingSpec{Part: part, Memory: now.Memory, Used: g.Memory(), PIDs: now.PIDs, IOWeight: now.IOWeight, CPUWeight: now.CPUWeight, OOMKills: g.Events().OOMKills, Missing: []string{}}
 	for _, one := range []struct {
 		name       string
 		wanted, is uint64

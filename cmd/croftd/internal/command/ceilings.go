@@ -6,11 +6,11 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
-	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // writeCeilings prints the limits and usage of croft's own parts.
-func writeCeilings(row module.Row, all []nodestatus.Ceiling) {
+func writeCeilings(row module.Row, all []host.CeilingSpec) {
 	if len(all) == 0 {
 		return
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/statesocket"
 )
 
 // Exit statuses. They are documented in docs/operations.md.
@@ -67,7 +67,7 @@ func status(err error) int {
 		return ExitOK
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.Is(err, control.ErrNotRunning):
+	case errors.Is(err, statesocket.ErrNotRunning):
 		return ExitNotRunning
 	case errors.Is(err, node.Refused):
 		return ExitRefused

@@ -8,18 +8,26 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/command"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/statesocket"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/plane"
 )
 
 // croftd runs a command as a shell would.
@@ -123,74 +131,81 @@ func TestConfigCommandShowsFlagsOfEachKind(t *testing.T) {
 	}
 }
 
-// node9 is a fake node behind the control socket.
+// node9 is a fake node that shows a status and carries orders out.
 type node9 struct {
-	status  nodestatus.Status
+	mu      sync.Mutex
 	evicted []string
 	err     error
 }
 
-func (n *node9) Status(context.Context) (nodestatus.Status, error) { return n.status, n.err }
-func (n *node9) Evict(_ context.Context, id string) error {
-	n.evicted = append(n.evicted, id)
+// CarryOut implements plane.Orders.
+func (n *node9) CarryOut(_ context.Context, order work.OrderSpec) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if order.Kind == work.Evict {
+		n.evicted = append(n.evicted, order.Target)
+	}
 	return n.err
 }
-func (n *node9) AcceptOlder(context.Context) error { return n.err }
-func (n *node9) RefuseOlder(context.Context) error { return n.err }
-func (n *node9) Restored(context.Context) error    { return n.err }
 
-// running serves n and returns the flags that lead to it.
-func running(t *testing.T, n control.Node) []string {
+// running serves n's state, of those resources, and returns the flags that lead to it.
+func running(t *testing.T, n *node9, all ...resource.Resource) ([]string, state.State) {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := control.Listen(t.Context(), filepath.Join(dir, "control.sock"), n, zerolog.Nop())
+	p, err := plane.Open(plane.Config{Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Add(plane.NewEngine(plane.EngineConfig{Orders: n, ClockChanged: func() {}, Log: zerolog.Nop()}))
+	p.AddQueued(plane.OrderCleaner())
+	for _, r := range all {
+		if err := p.State().Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := statesocket.Listen(t.Context(), statesocket.Config{Path: filepath.Join(dir, "state.sock"), State: p.State(), Check: plane.CheckOrder, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- s.Run(ctx) }()
+	for _, run := range []func(context.Context) error{p.Run, s.Run} {
+		go func() { done <- run(ctx) }()
+	}
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
 		}
 	})
-	return []string{"--run-dir", dir}
+	return []string{"--run-dir", dir}, p.State()
 }
 
 func TestStatusForPeopleAndPrograms(t *testing.T) {
 	now := time.Now()
 	next := now.Add(time.Minute)
-	n := &node9{status: nodestatus.Status{
-		NodeID: "NODE", Version: "v9", Commit: "abc", Started: now.Add(-time.Hour), Adopted: true, Undelivered: 1,
-		Explorer: nodestatus.Explorer{URL: "http://explorer"},
-		Clock:    nodestatus.Clock{Now: now, Trusted: true, Level: "stop", Source: "explorer", Uptime: 90061},
-		Storage: nodestatus.Storage{
-			Pools:       []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 4 << 30, Reserved: 1 << 30, Path: "/run/croft/pools/ssd0", Remounted: 2}},
-			BrokenPools: []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}},
-		},
-		Workloads: []nodestatus.Workload{
-			{ID: "1-1", Type: workload.TypeVolume, User: "USERUSERUSER", Phase: "deployed", State: "ok", Delivered: true, Attempts: 1, Expires: now,
-				Restored: 3, Drift: &nodestatus.Drift{At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), What: "its bridge\nis gone"}},
-			{ID: "2-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 3, Cause: "the disk\nis full", NextAttempt: &next, Expires: now, Waiting: "provision"},
-		},
-		Orphans: []nodestatus.Orphan{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
-		Streams: []node.DebugInfo{
-			{ID: "4-1", User: "READERREADER", Host: "fd00::7", Port: 6379, Channel: "my-logs", Sent: 12345, Dropped: 678, LastError: "connection refused"},
-		},
-		Containers: []node.ContainerInfo{
-			{ID: "5-1", User: "USERUSERUSER", Image: "sha256:0123456789abcdef0123456789abcdef", State: node.ContainerRunning, PID: 4711},
-			{ID: "6-1", State: node.ContainerWaiting, Restarts: 41, ExitCode: 137, Ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC).UnixNano(),
-				Cause: "cannot start: no such file", Drift: "its mount /data is gone", LastLog: []string{"one\x1b[2Jtwo", "three\tfour"}},
-		},
-		OwnContainers: []node.ContainerInfo{{ID: "zdb-ssd0-user", User: node.OwnUser, State: node.ContainerRunning, PID: 8125, Restarts: 2}},
-		Images: []node.Image{
-			{Label: "5-1", Reference: "docker://r.example/web:1", Digest: "sha256:0123456789abcdef0123456789abcdef", Size: 3 << 20, Ready: true},
-			{Label: "7-1", Reference: "docker://r.example/db:1", Done: 3 << 19, Total: 80 << 20},
-		},
-	}}
-	flags := running(t, n)
+	n := &node9{}
+	flags, st := running(t, n,
+		host.NewNodeConfig(host.NodeConfigSpec{NodeID: "NODE", Version: "v9", Commit: "abc", Started: now.Add(-time.Hour)}),
+		host.NewStore(host.StoreSpec{Restored: true, Undelivered: 1}),
+		host.NewExplorer(host.ExplorerSpec{URL: "http://explorer"}),
+		host.NewClock(host.ClockSpec{Now: now, Read: now, Trusted: true, Level: "stop", Source: "explorer", Uptime: 90061}),
+		parts.NewPool(node.Pool{Name: "ssd0", DiskType: workload.SSD, Total: 4 << 30, Reserved: 1 << 30, Path: "/run/croft/pools/ssd0", Remounted: 2}),
+		parts.NewBrokenPool(node.BrokenPool{Name: "hdd1", Cause: "bad superblock"}),
+		shown(work.WorkloadSpec{ID: "1-1", Type: workload.TypeVolume, User: "USERUSERUSER", Phase: "deployed", State: "ok", Delivered: true, Attempts: 1, Expires: now,
+			Restored: 3, Drift: &work.Drift{At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), What: "its bridge\nis gone"}}),
+		shown(work.WorkloadSpec{ID: "2-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 3, Error: "the disk\nis full", NextAttempt: next, Expires: now, Pending: "provision"}),
+		work.NewOrphan(work.OrphanSpec{Type: workload.TypeVolume, ID: "9-1", Since: now}),
+		parts.NewStream(node.DebugInfo{ID: "4-1", User: "READERREADER", Host: "fd00::7", Port: 6379, Channel: "my-logs", Sent: 12345, Dropped: 678, LastError: "connection refused"}),
+		parts.NewContainer(node.ContainerInfo{ID: "5-1", User: "USERUSERUSER", Image: "sha256:0123456789abcdef0123456789abcdef", State: node.ContainerRunning, PID: 4711}),
+		parts.NewContainer(node.ContainerInfo{ID: "6-1", State: node.ContainerWaiting, Restarts: 41, ExitCode: 137, Ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC).UnixNano(),
+			Cause: "cannot start: no such file", Drift: "its mount /data is gone", LastLog: []string{"one\x1b[2Jtwo", "three\tfour"}}),
+		parts.NewContainer(node.ContainerInfo{ID: "zdb-ssd0-user", User: node.OwnUser, State: node.ContainerRunning, PID: 8125, Restarts: 2}),
+		parts.NewImage(node.Image{Label: "5-1", Reference: "docker://r.example/web:1", Digest: "sha256:0123456789abcdef0123456789abcdef", Size: 3 << 20, Ready: true}),
+		parts.NewImage(node.Image{Label: "7-1", Reference: "docker://r.example/db:1", Done: 3 << 19, Total: 80 << 20}),
+	)
 	status, out, errs := croftd(append([]string{"status"}, flags...)...)
 	if status != 0 {
 		t.Fatal(errs)
@@ -209,7 +224,12 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	n.status.Clock = nodestatus.Clock{Level: "none", Uptime: 61, Why: "it jumped"}
+	if _, err := safe.StateUpdateWithConflicts(t.Context(), st, host.NewClock(host.ClockSpec{}).Metadata(), func(c *host.Clock) error {
+		*c.TypedSpec() = host.ClockSpec{Level: "none", Uptime: 61, Why: "it jumped"}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if _, out, _ = croftd(append([]string{"status"}, flags...)...); !strings.Contains(out, "not trusted: level none, up 1m1s in all: it jumped") {
 		t.Errorf("nothing of the clock in doubt in\n%s", out)
 	}
@@ -220,9 +240,15 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 	}
 }
 
+func shown(s work.WorkloadSpec) *work.Workload {
+	r := work.NewWorkload(s.ID)
+	*r.TypedSpec() = s
+	return r
+}
+
 func TestEvictAsPeopleWriteIt(t *testing.T) {
 	n := &node9{}
-	flags := running(t, n)
+	flags, _ := running(t, n)
 	for _, args := range [][]string{{"--yes", "1-1"}, {"1-1", "--yes"}} {
 		if status, _, errs := croftd(append(append([]string{"evict"}, flags...), args...)...); status != 0 {
 			t.Fatalf("%v: %s", args, errs)

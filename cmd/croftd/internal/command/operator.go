@@ -9,20 +9,20 @@ import (
 	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/work"
 )
 
 // askTimeout bounds a command's wait for the node.
 const askTimeout = 2 * time.Minute
 
-// operatorCommands call a running node through its control socket.
+// operatorCommands call a running node through the socket of its state.
 func (p croftd) operatorCommands() []*cli.Command {
 	return []*cli.Command{
 		{
 			Name: "status", Usage: "show the state of the running node",
 			Flags: append(p.settingFlags(), outputFlag("table", "table or json")),
-			Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+			Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
 				return p.showStatus(ctx, c, n)
 			}),
 		},
@@ -37,22 +37,22 @@ func (p croftd) operatorCommands() []*cli.Command {
 				{
 					Name: "accept-older", Usage: "accept reservations that were signed before this store was made",
 					Flags: p.settingFlags(),
-					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
-						return told(c, n.AcceptOlder(ctx), "older reservations are accepted from now on")
+					Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
+						return told(c, n.give(ctx, work.OrderSpec{Kind: work.AcceptOlder}), "older reservations are accepted from now on")
 					}),
 				},
 				{
 					Name: "refuse-older", Usage: "undo accept-older: ended reservations are remembered until their signed end and no longer",
 					Flags: p.settingFlags(),
-					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
-						return told(c, n.RefuseOlder(ctx), "older reservations are refused from now on")
+					Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
+						return told(c, n.give(ctx, work.OrderSpec{Kind: work.RefuseOlder}), "older reservations are refused from now on")
 					}),
 				},
 				{
 					Name: "restored", Usage: "declare that the store was restored from a backup: it gets a new birth",
 					Flags: p.settingFlags(),
-					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
-						return told(c, n.Restored(ctx), "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
+					Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
+						return told(c, n.give(ctx, work.OrderSpec{Kind: work.Restored}), "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
 					}),
 				},
 			},
@@ -64,18 +64,18 @@ func (p croftd) operatorCommands() []*cli.Command {
 }
 
 // ask wraps do with a connection to the node.
-func (p croftd) ask(do func(ctx context.Context, c *cli.Context, n control.Node) error) cli.ActionFunc {
+func (p croftd) ask(do func(ctx context.Context, c *cli.Context, n running) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		loaded, err := p.load(c)
 		if err != nil {
 			return err
 		}
-		if err := needRoot("only root may open the node's control socket"); err != nil {
+		if err := needRoot("only root may open the socket of the node's state"); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(c.Context, askTimeout)
 		defer cancel()
-		return do(ctx, c, control.NewClient(loaded.ControlSocket))
+		return do(ctx, c, running{socket: loaded.StateSocket})
 	}
 }
 
@@ -87,7 +87,7 @@ func told(c *cli.Context, err error, text string) error {
 	return err
 }
 
-func evict(ctx context.Context, c *cli.Context, n control.Node) error {
+func evict(ctx context.Context, c *cli.Context, n running) error {
 	// urfave/cli stops parsing flags at the first argument, but people write "evict 1-1 --yes".
 	id, yes := "", c.Bool("yes")
 	for _, arg := range c.Args().Slice() {
@@ -106,15 +106,15 @@ func evict(ctx context.Context, c *cli.Context, n control.Node) error {
 	if !yes {
 		return node.Errorf(node.Refused, "cannot evict %s: pass --yes to end the user's workload", id)
 	}
-	return told(c, n.Evict(ctx, id), id+" is evicted; its data is kept for the grace period")
+	return told(c, n.give(ctx, work.OrderSpec{Kind: work.Evict, Target: id}), id+" is evicted; its data is kept for the grace period")
 }
 
-func (p croftd) showStatus(ctx context.Context, c *cli.Context, n control.Node) error {
+func (p croftd) showStatus(ctx context.Context, c *cli.Context, n running) error {
 	format := c.String(flagOutput)
 	if format != "table" && format != "json" {
 		return usage(errors.Errorf("cannot print the status as %q: it must be table or json", format))
 	}
-	s, err := n.Status(ctx)
+	s, err := n.status(ctx)
 	if err != nil {
 		return err
 	}

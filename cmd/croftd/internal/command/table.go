@@ -12,6 +12,8 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/work"
 )
 
 // writeTable prints a status for people.
@@ -23,7 +25,7 @@ func writeTable(w io.Writer, s nodestatus.Status, now time.Time, modules []modul
 	row("version", s.Version+" ("+s.Commit+"), up "+now.Sub(s.Started).Round(time.Second).String())
 	row("ready", cell.YesNo(readiness.Ready))
 	for _, c := range readiness.Checks {
-		if c.Level != nodestatus.Good {
+		if c.Level != host.Good {
 			row(string(c.Level), c.Name+": "+c.Detail)
 		}
 	}
@@ -55,7 +57,7 @@ func writeTable(w io.Writer, s nodestatus.Status, now time.Time, modules []modul
 }
 
 // trust formats the clock's trust level, its source, and the node's total uptime.
-func trust(c nodestatus.Clock) string {
+func trust(c host.ClockSpec) string {
 	up := "up " + (time.Duration(c.Uptime) * time.Second).String() + " in all"
 	if c.Trusted {
 		return fmt.Sprintf("trusted: level %s, from %s, %s", c.Level, c.Source, up)
@@ -64,26 +66,26 @@ func trust(c nodestatus.Clock) string {
 }
 
 // delivered is whether the explorer has received the workload's result.
-func delivered(w nodestatus.Workload) string {
+func delivered(w work.WorkloadSpec) string {
 	if w.State == "" {
 		return "-"
 	}
 	return cell.YesNo(w.Delivered)
 }
 
-func cause(w nodestatus.Workload) string {
-	text := w.Cause
-	if w.Waiting != "" {
-		text = strings.TrimLeft(text+"; pending: "+w.Waiting, "; ")
+func cause(w work.WorkloadSpec) string {
+	text := w.Error
+	if w.Pending != "" {
+		text = strings.TrimLeft(text+"; pending: "+w.Pending, "; ")
 	}
-	if w.NextAttempt != nil {
+	if !w.NextAttempt.IsZero() {
 		text += ", next attempt " + w.NextAttempt.UTC().Format(time.RFC3339)
 	}
 	return strings.ReplaceAll(cmp.Or(text, "-"), "\n", " ")
 }
 
 // restored is how often the workload was repaired, and its last drift.
-func restored(w nodestatus.Workload) string {
+func restored(w work.WorkloadSpec) string {
 	if w.Drift == nil {
 		return "-"
 	}

@@ -69,9 +69,9 @@ type Config struct {
 	DoorFile    string
 	DoorAddress string
 
-	HealthListen  string
-	HealthFile    string
-	ControlSocket string
+	HealthListen string
+	HealthFile   string
+	StateSocket  string
 
 	LogLevel  string
 	LogFormat string

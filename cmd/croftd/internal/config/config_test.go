@@ -95,8 +95,8 @@ func TestDefaultsFollowTheRunDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.BusListen != "unix:///run/other/bus.sock" || l.ControlSocket != "/run/other/control.sock" {
-		t.Fatalf("sockets are at %s and %s", l.BusListen, l.ControlSocket)
+	if l.BusListen != "unix:///run/other/bus.sock" || l.StateSocket != "/run/other/state.sock" {
+		t.Fatalf("sockets are at %s and %s", l.BusListen, l.StateSocket)
 	}
 	if l.MaxDuration != 365*24*time.Hour || l.Grace != 7*24*time.Hour || l.PoolSize != 20<<30 || l.PoolType != workload.SSD {
 		t.Fatalf("defaults: %+v", l.Config)

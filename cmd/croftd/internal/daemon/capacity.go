@@ -8,6 +8,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
@@ -42,13 +43,28 @@ func less(a, b uint64) uint64 {
 	return a - b
 }
 
+// capacityOf is the room for workloads, of which used is promised. Of the disks no more is free than the pools have.
+func capacityOf(r room, used provisioner.Demand) host.CapacitySpec {
+	return host.CapacitySpec{
+		Total: amounts(r.Total), Used: amounts(used),
+		Free: host.Amounts{
+			CPU: less(r.Total.CPU, used.CPU), Memory: less(r.Total.Memory, used.Memory),
+			SSD: min(less(r.Total.SSD, used.SSD), r.free.SSD), HDD: min(less(r.Total.HDD, used.HDD), r.free.HDD),
+		},
+	}
+}
+
+func amounts(d provisioner.Demand) host.Amounts {
+	return host.Amounts{CPU: d.CPU, Memory: d.Memory, SSD: d.SSD, HDD: d.HDD}
+}
+
 // resources are d in the explorer's units: cores and whole GiB.
-func resources(d provisioner.Demand) explorer.Resources {
+func resources(d host.Amounts) explorer.Resources {
 	return explorer.Resources{CRU: d.CPU, MRU: d.Memory / gib, SRU: d.SSD / gib, HRU: d.HDD / gib}
 }
 
 // resourcesUp are d in the explorer's units, rounded up: for used resources.
-func resourcesUp(d provisioner.Demand) explorer.Resources {
+func resourcesUp(d host.Amounts) explorer.Resources {
 	up := func(n uint64) uint64 { return (n + gib - 1) / gib }
 	return explorer.Resources{CRU: d.CPU, MRU: up(d.Memory), SRU: up(d.SSD), HRU: up(d.HDD)}
 }
@@ -60,10 +76,7 @@ type nodeFacts struct {
 	version string
 	birth   string
 	host    node.HostInfo
-	total   provisioner.Demand
-	used    provisioner.Demand
-	// room is the free space of the disks.
-	room provisioner.Demand
+	room    host.CapacitySpec
 	// ports are the UDP ports of networks' tunnels, in order.
 	ports []uint
 	// door is the address at which users reach the node, empty when they can't reach it directly.
@@ -78,14 +91,10 @@ func (s nodeFacts) facts() (registration.Facts, error) {
 	}
 	addresses := slices.Clone(s.host.Addresses)
 	slices.Sort(addresses)
-	used := resourcesUp(s.used)
-	free := resources(provisioner.Demand{
-		CPU: less(s.total.CPU, s.used.CPU), Memory: less(s.total.Memory, s.used.Memory),
-		SSD: min(less(s.total.SSD, s.used.SSD), s.room.SSD), HDD: min(less(s.total.HDD, s.used.HDD), s.room.HDD),
-	})
+	used, free := resourcesUp(s.room.Used), resources(s.room.Free)
 	n := explorer.Node{
 		NodeID: s.nodeID, FarmID: s.farm, OSVersion: s.version, Birth: s.birth, PublicKeyHex: hex.EncodeToString(key), Door: s.door,
-		TotalResources: resources(s.total),
+		TotalResources: resources(s.room.Total),
 		Proofs:         []any{}, WGPorts: append([]uint{}, s.ports...),
 		Ifaces: []explorer.Iface{{Name: "host", Addrs: []string{}, Gateway: []string{}}},
 	}

@@ -4,12 +4,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // contact remembers the outcome of the last calls to the explorer.
 type contact struct {
-	url string
+	url     string
+	changed kick
 
 	mu    sync.Mutex
 	last  time.Time
@@ -20,6 +21,7 @@ type contact struct {
 func (c *contact) tell(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.changed.kick()
 	if err != nil {
 		c.cause = err.Error()
 		return
@@ -28,10 +30,10 @@ func (c *contact) tell(err error) {
 }
 
 // state is the contact as the status shows it.
-func (c *contact) state() nodestatus.Explorer {
+func (c *contact) state() host.ExplorerSpec {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := nodestatus.Explorer{URL: c.url, LastError: c.cause}
+	out := host.ExplorerSpec{URL: c.url, LastError: c.cause}
 	if !c.last.IsZero() {
 		last := c.last
 		out.LastContact = &last

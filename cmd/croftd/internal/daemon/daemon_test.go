@@ -109,10 +109,10 @@ func TestFactsRoundInTheUsersFavour(t *testing.T) {
 	}
 	f, err := nodeFacts{
 		nodeID: key.ID(), farm: 3, version: "v9", birth: "b",
-		host:  node.HostInfo{Uptime: 77, Addresses: []string{"192.0.2.9", "192.0.2.1"}},
-		total: provisioner.Demand{CPU: 4, Memory: 8*gib - 1, SSD: 10 * gib, HDD: 0},
-		used:  provisioner.Demand{SSD: 3*gib + 1},
-		room:  provisioner.Demand{SSD: 9 * gib},
+		host: node.HostInfo{Uptime: 77, Addresses: []string{"192.0.2.9", "192.0.2.1"}},
+		room: capacityOf(
+			room{Offer: admit.Offer{Total: provisioner.Demand{CPU: 4, Memory: 8*gib - 1, SSD: 10 * gib, HDD: 0}}, free: provisioner.Demand{SSD: 9 * gib}},
+			provisioner.Demand{SSD: 3*gib + 1}),
 	}.facts()
 	if err != nil {
 		t.Fatal(err)
@@ -172,12 +172,6 @@ func TestANetworkTakesItsPartOnThisNode(t *testing.T) {
 func TestTunnelsAreLimitedByTheCarriersBudget(t *testing.T) {
 	if admit.TunnelMemory.Total != carrier.Budget || 2*carrier.Budget != carrier.DefaultHardLimit {
 		t.Errorf("%d are promised, the budget is %d of %d", admit.TunnelMemory.Total, carrier.Budget, carrier.DefaultHardLimit)
-	}
-}
-
-func TestWorkloadsAreListedByNumber(t *testing.T) {
-	if byID("2-1", "10-1") >= 0 || byID("2-2", "2-1") <= 0 || byID("2-1", "2-1") != 0 || byID("x", "y") >= 0 {
-		t.Fatal("IDs aren't ordered by their numbers")
 	}
 }
 

@@ -33,6 +33,7 @@ type engineParts struct {
 	clock   *clock.Trust
 	poll    *source.Changes
 	machine *machine
+	state   *state
 	// push receives the reservations that users bring to the node's own door.
 	push *source.Push
 	door *userapi.Door
@@ -42,13 +43,13 @@ type engineParts struct {
 
 // openEngine fills the parts: the store, the clock, the policy, admission, feedback, and the engine
 // that uses them.
-func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
+func (d *daemon) openEngine(b *engineParts, m clients, link *link, v *view) (err error) {
 	deferred := &deferredClock{}
-	b.sizes, b.machine = d.sizes(m), &machine{ask: m.host.Info}
+	b.sizes = d.sizes(m)
 	if b.store, err = d.openStore(deferred, b.sizes); err != nil {
 		return err
 	}
-	if b.clock, err = d.openClock(b.store); err != nil {
+	if b.clock, err = d.openClock(b.store, v.ticks.kick); err != nil {
 		return err
 	}
 	deferred.trust.Store(b.clock)
@@ -64,7 +65,7 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
 		return err
 	}
 	answers, err := feedback.New(feedback.Config{
-		Outbox: b.store, Signer: m.identity, Sender: link, Log: d.Log, Grace: d.StopTimeout, MaxPause: maxPause,
+		Outbox: outbox{b.store, b}, Signer: m.identity, Sender: link, Log: d.Log, Grace: d.StopTimeout, MaxPause: maxPause,
 	})
 	if err != nil {
 		return err
@@ -96,9 +97,9 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
 			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
 			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
 		}),
-		Orphans: orphans,
-		Limits:  provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
-		Log:     d.Log,
+		Orphans: orphans, Board: b.state.engine,
+		Limits: provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
+		Log:    d.Log,
 	})
 	return err
 }
@@ -142,14 +143,14 @@ func (d *daemon) openOrphans() (provision.OrphanBook, error) {
 }
 
 // openClock restores the clock from its last record.
-func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
+func (d *daemon) openClock(s *store.FSStore, changed func()) (*clock.Trust, error) {
 	boot, err := clock.BootID()
 	if err != nil {
 		d.Log.Warn().Err(err).Msg("cannot tell a restart from a reboot")
 	}
 	return clock.New(clock.Config{
 		Clock: clock.System{}, Synced: clock.Synced, BootID: boot, Last: s.Mark(), Record: s.SetMark, Log: d.Log,
-		Build: buildTime(debug.ReadBuildInfo()), TrustExplorer: d.TrustExplorerClock,
+		Build: buildTime(debug.ReadBuildInfo()), TrustExplorer: d.TrustExplorerClock, OnChange: changed,
 	})
 }
 
@@ -250,4 +251,23 @@ func (v vouchedClock) Now() (time.Time, bool) {
 		return t.Vouched()
 	}
 	return time.Now(), false
+}
+
+// outbox tells the engine what the explorer has.
+type outbox struct {
+	*store.FSStore
+	parts *engineParts
+}
+
+// Acknowledge implements feedback.Outbox.
+func (o outbox) Acknowledge(receipts ...store.Receipt) error {
+	err := o.FSStore.Acknowledge(receipts...)
+	if err == nil {
+		ids := make([]string, 0, len(receipts))
+		for _, r := range receipts {
+			ids = append(ids, r.ID)
+		}
+		o.parts.engine.Acknowledged(ids...)
+	}
+	return err
 }

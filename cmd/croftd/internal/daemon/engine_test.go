@@ -39,7 +39,7 @@ func TestOpenClock(t *testing.T) {
 		if err := s.SetMark(mark); err != nil {
 			t.Fatal(err)
 		}
-		trust, err := d.openClock(s)
+		trust, err := d.openClock(s, func() {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/command"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/daemon"
 	"github.com/croft-edge/croft/cmd/croftd/internal/daemon/testdata/power"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
@@ -28,6 +27,9 @@ import (
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/registry"
+	"github.com/croft-edge/croft/pkg/statesocket"
 )
 
 const howTo = "../../../../docs/how-to/add-a-module.md"
@@ -107,12 +109,12 @@ func TestAddedModule(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := started(t, loaded.ControlSocket)
-	if m := nodestatus.ModuleOf(&s, "power"); m == nil || m.Error != "" || string(m.State) != `{"mains":false}` {
+	s := started(t, loaded.StateSocket)
+	if m := nodestatus.ModuleOf(&s, "power"); m == nil || m.Error != "" || m.State != `{"mains":false}` {
 		t.Errorf("the status has %+v", m)
 	}
 	checks := health.Judge(s, time.Now(), withPower()).Checks
-	if !slices.Contains(checks, nodestatus.Warn("power", "the machine runs on its battery")) {
+	if !slices.Contains(checks, host.Warn("power", "the machine runs on its battery")) {
 		t.Errorf("the checks are %+v", checks)
 	}
 	address, err := os.ReadFile(flags["health-file"])
@@ -122,7 +124,7 @@ func TestAddedModule(t *testing.T) {
 	for _, c := range []struct{ what, got, want string }{
 		{"/metrics", get(t, "http://"+strings.TrimSpace(string(address))+"/metrics"), "croft_power_mains 0\n"},
 		{"/readyz", get(t, "http://"+strings.TrimSpace(string(address))+"/readyz"), "the machine runs on its battery"},
-		{"croftd status", croftd(t, "status", "--control-socket", loaded.ControlSocket), "ON MAINS"},
+		{"croftd status", croftd(t, "status", "--state-socket", loaded.StateSocket), "ON MAINS"},
 		{"croftd config", croftd(t, "config"), "power-supply: /sys/class/power_supply/AC/online # default\n"},
 		{"croftd help", croftd(t, "help"), "run the power module on --bus: whether the machine runs on mains"},
 		{"croftd power down", croftd(t, "power", "down"), ""},
@@ -152,13 +154,26 @@ func takeDown(t *testing.T, c config.Config, dir string) {
 	}
 }
 
+// read reads a running node's status.
+func read(ctx context.Context, socket string) (nodestatus.Status, error) {
+	if err := registry.Register(); err != nil {
+		return nodestatus.Status{}, err
+	}
+	client, err := statesocket.Dial(ctx, socket)
+	if err != nil {
+		return nodestatus.Status{}, err
+	}
+	defer client.Close()
+	return nodestatus.Read(ctx, client)
+}
+
 // started waits until the node has restored its store, and returns its status.
 func started(t *testing.T, socket string) nodestatus.Status {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		s, err := control.NewClient(socket).Status(t.Context())
-		if err == nil && s.Adopted {
+		s, err := read(t.Context(), socket)
+		if err == nil && s.Adopted && len(s.Storage.Pools) > 0 && !slices.ContainsFunc(s.Modules, func(m host.ModuleSpec) bool { return m.Error != "" }) {
 			return s
 		}
 		if time.Now().After(deadline) {

@@ -4,21 +4,23 @@ import (
 	"context"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/pkg/errors"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// startProvision starts the engine. The control socket and the health port serve from the start, also
+// startProvision starts the engine. The socket of the node's state and the health port serve from the start, also
 // while it waits for the modules.
 func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) error {
 	client := bus.NewClient(d.bus, d.options)
@@ -27,12 +29,19 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 		return client.Close()
 	}})
 	m := newClients(client)
-	v := &statusServer{config: d.Config, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer}, client: client}
-	if err := d.startSockets(ctx, parts, v); err != nil {
+	v := d.view(m)
+	s, err := d.openState(m, v)
+	if err != nil {
+		return err
+	}
+	if err := d.startState(ctx, parts, s); err != nil {
+		return err
+	}
+	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
 	}
 	var nodeID string
-	err := d.waitFor(ctx, "the identity module", func(ctx context.Context) (err error) {
+	err = d.waitFor(ctx, "the identity module", func(ctx context.Context) (err error) {
 		nodeID, err = m.identity.NodeID(ctx)
 		return err
 	})
@@ -43,14 +52,14 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err != nil {
 		return err
 	}
-	b := &engineParts{nodeID: nodeID}
+	b := &engineParts{nodeID: nodeID, state: s, machine: v.machine}
 	if err := d.openDoor(ctx, m, b); err != nil {
 		return err
 	}
-	if err := d.openRegistration(m, b, link); err != nil {
+	if err := d.openRegistration(b, link); err != nil {
 		return err
 	}
-	err = d.openEngine(b, m, link)
+	err = d.openEngine(b, m, link, v)
 	if b.store != nil {
 		parts.Start(supervise.Part{Name: "store", Run: func(ctx context.Context) error {
 			<-ctx.Done()
@@ -78,17 +87,13 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 // are still sent.
 const engineStop = 15 * time.Second
 
-// startSockets opens the control socket and the health port.
-func (d *daemon) startSockets(ctx context.Context, parts *supervise.Group, v *statusServer) error {
-	orders, err := control.Listen(ctx, d.ControlSocket, v, d.Log)
-	if err != nil {
-		return err
-	}
-	parts.Start(supervise.Part{Name: "control", Run: orders.Run})
+// startHealth opens the health port.
+func (d *daemon) startHealth(ctx context.Context, parts *supervise.Group, s *state) error {
 	if d.HealthListen == "" {
 		return nil
 	}
-	seen, err := health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Modules: d.Modules, Status: v.Status, Log: d.Log})
+	read := func(ctx context.Context) (nodestatus.Status, error) { return nodestatus.Read(ctx, s.State()) }
+	seen, err := health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Modules: d.Modules, Status: read, Log: d.Log})
 	if err != nil {
 		return err
 	}
@@ -167,33 +172,43 @@ func (l *link) PutResult(ctx context.Context, r *workload.Result) error {
 }
 
 // openRegistration makes the part that keeps the node registered at the explorer.
-func (d *daemon) openRegistration(m clients, b *engineParts, l *link) (err error) {
+func (d *daemon) openRegistration(b *engineParts, l *link) (err error) {
 	if l.client == nil {
 		return nil
 	}
 	l.registration, err = registration.New(registration.Config{
 		Explorer: l.client, Every: d.Heartbeat, Contact: l.contact.tell, Log: d.Log,
-		Facts: func(ctx context.Context) (registration.Facts, error) { return d.facts(ctx, m, b) },
+		Facts: func(ctx context.Context) (registration.Facts, error) { return d.facts(ctx, b) },
 	})
 	return err
 }
 
-// facts collects what the node registers about itself from its modules and the store.
-func (d *daemon) facts(ctx context.Context, m clients, b *engineParts) (registration.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, askModule)
-	defer cancel()
-	host, err := b.machine.look(ctx)
+// facts collects what the node registers about itself from its state.
+func (d *daemon) facts(ctx context.Context, b *engineParts) (registration.Facts, error) {
+	machine, err := safe.StateGetByID[*host.Host](ctx, b.state.State(), host.Node)
 	if err != nil {
-		return registration.Facts{}, err
+		return registration.Facts{}, errors.Wrap(err, "cannot describe the machine yet")
 	}
-	room, err := m.room(ctx, host, d.Config.Config, b)
+	room, err := safe.StateGetByID[*host.Capacity](ctx, b.state.State(), host.Node)
 	if err != nil {
-		return registration.Facts{}, err
+		return registration.Facts{}, errors.Wrap(err, "cannot tell the node's capacity yet")
 	}
 	return nodeFacts{
-		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: room.Total, used: b.used(), room: room.free, ports: b.ports(),
-		door: d.doorAddress(b, host.Addresses),
+		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: machine.TypedSpec().HostInfo,
+		room: *room.TypedSpec(), ports: b.ports(), door: d.doorAddress(b, machine.TypedSpec().Addresses),
 	}.facts()
+}
+
+// capacity is the room for workloads. Before the engine is open, nobody knows what is promised.
+func (d *daemon) capacity(ctx context.Context, m clients, b *engineParts, machine host.HostSpec) (host.CapacitySpec, error) {
+	if b == nil {
+		return host.CapacitySpec{}, node.Errorf(node.Transient, "cannot tell the node's capacity: the node waits for its modules")
+	}
+	room, err := m.room(ctx, machine.HostInfo, d.Config.Config, b)
+	if err != nil {
+		return host.CapacitySpec{}, err
+	}
+	return capacityOf(room, b.used()), nil
 }
 
 // used is the sum of the capacity that is promised to the node's workloads.

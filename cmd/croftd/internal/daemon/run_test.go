@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
@@ -21,6 +20,9 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/registry"
+	"github.com/croft-edge/croft/pkg/statesocket"
 )
 
 // load makes the configuration of a node in a folder of the test's own; its pools are removed when the
@@ -112,10 +114,7 @@ func TestStoppedNodeLeavesNothingRunning(t *testing.T) {
 				done <- Run(ctx, Config{Config: cfg, Process: module.Whole, Modules: modules.All(), Version: node.Version{Version: "v9"}, Log: zerolog.Nop()})
 			}()
 			told(t, conn, "READY=1")
-			s, err := control.NewClient(cfg.ControlSocket).Status(ctx)
-			if err != nil || s.Version != "v9" || !s.OneProcess || len(s.Storage.Pools) != 1 {
-				t.Errorf("status %+v, %v", s, err)
-			}
+			shown(t, cfg.StateSocket)
 			cancel()
 			told(t, conn, "STOPPING=1")
 			select {
@@ -138,6 +137,32 @@ func TestStoppedNodeLeavesNothingRunning(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// shown waits until the node shows itself and its pool.
+func shown(t *testing.T, socket string) {
+	t.Helper()
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := statesocket.Dial(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for deadline := time.Now().Add(time.Minute); ; {
+		s, err := nodestatus.Read(t.Context(), client)
+		if err == nil && s.Version == "v9" && s.OneProcess && len(s.Storage.Pools) == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("status %+v, %v", s, err)
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // awayAfter is how long the explorer may be silent before that is a warning.
@@ -18,8 +19,8 @@ const awayAfter = 5 * time.Minute
 
 // Judge derives readiness for new reservations from a status. Running workloads are kept whatever the
 // result.
-func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) nodestatus.Readiness {
-	checks := []nodestatus.Check{started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s)}
+func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host.ReadinessSpec {
+	checks := []host.Check{started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s)}
 	for _, m := range modules {
 		if m.Check != nil {
 			checks = append(checks, m.Check(s))
@@ -28,59 +29,59 @@ func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) node
 	checks = append(checks, delivery(s), orphans(s))
 	ready := true
 	for _, c := range checks {
-		ready = ready && c.Level != nodestatus.Failing
+		ready = ready && c.Level != host.Failing
 	}
-	return nodestatus.Readiness{Ready: ready, Checks: checks}
+	return host.ReadinessSpec{Ready: ready, Checks: checks}
 }
 
-func started(s nodestatus.Status) nodestatus.Check {
+func started(s nodestatus.Status) host.Check {
 	if !s.Adopted {
-		return nodestatus.Fail("restore", "the workloads of the store are still being restored")
+		return host.Fail("restore", "the workloads of the store are still being restored")
 	}
-	return nodestatus.Pass("restore", "the workloads of the store were restored")
+	return host.Pass("restore", "the workloads of the store were restored")
 }
 
-func store(s nodestatus.Store) nodestatus.Check {
+func store(s host.StoreSpec) host.Check {
 	if n := len(s.Quarantined); n > 0 {
-		return nodestatus.Warn("store", fmt.Sprintf("%d files could not be read and are in quarantine: %s", n, cell.Some(s.Quarantined)))
+		return host.Warn("store", fmt.Sprintf("%d files could not be read and are in quarantine: %s", n, cell.Some(s.Quarantined)))
 	}
-	return nodestatus.Pass("store", "every file could be read")
+	return host.Pass("store", "every file could be read")
 }
 
-func birth(s nodestatus.Store) nodestatus.Check {
+func birth(s host.StoreSpec) host.Check {
 	born := "at a time that isn't known yet"
 	if !s.Born.IsZero() {
 		born = "at " + s.Born.UTC().Format(time.RFC3339)
 	}
 	if s.AcceptOlder {
-		return nodestatus.Pass("birth", "the store was made "+born+"; older reservations are accepted")
+		return host.Pass("birth", "the store was made "+born+"; older reservations are accepted")
 	}
-	return nodestatus.Warn("birth", "the store was made "+born+"; older reservations are refused until `croftd store accept-older`")
+	return host.Warn("birth", "the store was made "+born+"; older reservations are refused until `croftd store accept-older`")
 }
 
-func clock(c nodestatus.Clock) nodestatus.Check {
+func clock(c host.ClockSpec) host.Check {
 	if !c.Trusted {
-		return nodestatus.Warn("clock", "the clock isn't trusted, nothing is expired or refused by it: "+c.Why)
+		return host.Warn("clock", "the clock isn't trusted, nothing is expired or refused by it: "+c.Why)
 	}
-	return nodestatus.Pass("clock", fmt.Sprintf("the clock is trusted: level %s, from %s", c.Level, c.Source))
+	return host.Pass("clock", fmt.Sprintf("the clock is trusted: level %s, from %s", c.Level, c.Source))
 }
 
-func explorer(s nodestatus.Status, now time.Time) nodestatus.Check {
+func explorer(s nodestatus.Status, now time.Time) host.Check {
 	e := s.Explorer
 	switch {
 	case e.URL == "":
-		return nodestatus.Warn("explorer", "no explorer is configured: no new reservations can arrive")
+		return host.Warn("explorer", "no explorer is configured: no new reservations can arrive")
 	case e.LastContact == nil && e.LastError == "":
-		return nodestatus.Warn("explorer", "the explorer hasn't answered yet")
+		return host.Warn("explorer", "the explorer hasn't answered yet")
 	case e.LastContact == nil:
-		return nodestatus.Warn("explorer", "no contact since the start: "+e.LastError)
+		return host.Warn("explorer", "no contact since the start: "+e.LastError)
 	case e.LastError != "" || now.Sub(*e.LastContact) > awayAfter:
-		return nodestatus.Warn("explorer", fmt.Sprintf("last contact %s ago: %s", now.Sub(*e.LastContact).Round(time.Second), e.LastError))
+		return host.Warn("explorer", fmt.Sprintf("last contact %s ago: %s", now.Sub(*e.LastContact).Round(time.Second), e.LastError))
 	}
-	return nodestatus.Pass("explorer", "in contact")
+	return host.Pass("explorer", "in contact")
 }
 
-func bus(s nodestatus.Status) nodestatus.Check {
+func bus(s nodestatus.Status) host.Check {
 	var silent []string
 	for _, m := range s.Modules {
 		if m.Error != "" {
@@ -88,25 +89,25 @@ func bus(s nodestatus.Status) nodestatus.Check {
 		}
 	}
 	if len(silent) > 0 {
-		return nodestatus.Fail("bus", "modules that don't answer: "+strings.Join(silent, ", "))
+		return host.Fail("bus", "modules that don't answer: "+strings.Join(silent, ", "))
 	}
-	return nodestatus.Pass("bus", "every module answers")
+	return host.Pass("bus", "every module answers")
 }
 
-func delivery(s nodestatus.Status) nodestatus.Check {
+func delivery(s nodestatus.Status) host.Check {
 	if s.Undelivered > 0 {
-		return nodestatus.Warn("results", fmt.Sprintf("%d results wait for the explorer", s.Undelivered))
+		return host.Warn("results", fmt.Sprintf("%d results wait for the explorer", s.Undelivered))
 	}
-	return nodestatus.Pass("results", "the explorer has every result")
+	return host.Pass("results", "the explorer has every result")
 }
 
-func orphans(s nodestatus.Status) nodestatus.Check {
+func orphans(s nodestatus.Status) host.Check {
 	if len(s.Orphans) == 0 {
-		return nodestatus.Pass("orphans", "everything with croft's label has a record")
+		return host.Pass("orphans", "everything with croft's label has a record")
 	}
 	ids := make([]string, 0, len(s.Orphans))
 	for _, orphan := range s.Orphans {
 		ids = append(ids, string(orphan.Type)+" "+orphan.ID)
 	}
-	return nodestatus.Warn("orphans", fmt.Sprintf("%d have a label and no record: %s", len(ids), cell.Some(ids)))
+	return host.Warn("orphans", fmt.Sprintf("%d have a label and no record: %s", len(ids), cell.Some(ids)))
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -28,18 +30,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // well is the status of a healthy node.
 func well(now time.Time) nodestatus.Status {
 	return nodestatus.Status{
-		NodeID: "n", Version: "v1", Commit: "abc", Adopted: true,
-		Store:         nodestatus.Store{Birth: "b", Born: now, AcceptOlder: true},
-		Clock:         nodestatus.Clock{Now: now, Trusted: true, Level: "remove", Source: "ntp"},
-		Explorer:      nodestatus.Explorer{URL: "http://e", LastContact: &now},
-		Modules:       []nodestatus.Module{{Name: "storage"}, {Name: "identityd"}},
+		NodeConfigSpec: host.NodeConfigSpec{NodeID: "n", Version: "v1", Commit: "abc"}, Adopted: true,
+		Store:         host.StoreSpec{Birth: "b", Born: now, AcceptOlder: true, Records: map[string]int{"deployed": 2, "retry": 1}},
+		Clock:         host.ClockSpec{Now: now, Trusted: true, Level: "remove", Source: "ntp"},
+		Explorer:      host.ExplorerSpec{URL: "http://e", LastContact: &now},
+		Modules:       []host.ModuleSpec{{Name: "storage"}, {Name: "identityd"}},
 		Storage:       nodestatus.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
 		Counters:      workload.ProvisionCounters{Volume: 2},
 		Containers:    []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 3}, {State: node.ContainerRunning}, {State: node.ContainerWaiting, Restarts: 4}},
 		OwnContainers: []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 5}},
 		Image:         node.ImageStatus{Images: 2, Size: 77},
 		ZDB:           []node.ZDBServer{{Container: "zdb-ssd0-user", Namespaces: 5}},
-		Workloads: []nodestatus.Workload{
+		Workloads: []work.WorkloadSpec{
 			{ID: "1-1", Phase: "deployed", Attempts: 1}, {ID: "2-1", Phase: "deployed"},
 			{ID: "3-1", Phase: "retry", Attempts: 4},
 		},
@@ -53,46 +55,46 @@ func TestReadinessCauses(t *testing.T) {
 		name   string
 		change func(*nodestatus.Status)
 		check  string
-		level  nodestatus.Level
+		level  host.Level
 		detail string
 	}{
-		{"nothing", func(*nodestatus.Status) {}, "explorer", nodestatus.Good, "in contact"},
-		{"restoring", func(s *nodestatus.Status) { s.Adopted = false }, "restore", nodestatus.Failing, "still being restored"},
-		{"quarantine", func(s *nodestatus.Status) { s.Store.Quarantined = []string{"1-1.json"} }, "store", nodestatus.Warning, "1 files could not be read and are in quarantine: 1-1.json"},
-		{"many in quarantine", func(s *nodestatus.Status) { s.Store.Quarantined = strings.Split("abcdefgh", "") }, "store", nodestatus.Warning, "a, b, c, d, e, …"},
-		{"birth", func(s *nodestatus.Status) { s.Store.AcceptOlder = false }, "birth", nodestatus.Warning, "older reservations are refused until `croftd store accept-older`"},
-		{"birth without a date", func(s *nodestatus.Status) { s.Store.AcceptOlder, s.Store.Born = false, time.Time{} }, "birth", nodestatus.Warning, "at a time that isn't known yet"},
-		{"clock", func(s *nodestatus.Status) { s.Clock.Trusted, s.Clock.Why = false, "it jumped by 1h" }, "clock", nodestatus.Warning, "it jumped by 1h"},
-		{"a clock that removes nothing", func(s *nodestatus.Status) { s.Clock.Level, s.Clock.Source = "stop", "start" }, "clock", nodestatus.Good, "level stop, from start"},
-		{"no explorer", func(s *nodestatus.Status) { s.Explorer = nodestatus.Explorer{} }, "explorer", nodestatus.Warning, "no explorer is configured"},
-		{"not yet", func(s *nodestatus.Status) { s.Explorer.LastContact = nil }, "explorer", nodestatus.Warning, "hasn't answered yet"},
-		{"never", func(s *nodestatus.Status) { s.Explorer.LastContact, s.Explorer.LastError = nil, "refused" }, "explorer", nodestatus.Warning, "no contact since the start: refused"},
-		{"away", func(s *nodestatus.Status) { old := now.Add(-time.Hour); s.Explorer.LastContact = &old }, "explorer", nodestatus.Warning, "last contact 1h0m0s ago"},
-		{"module", func(s *nodestatus.Status) { s.Modules[0].Error = "no answer" }, "bus", nodestatus.Failing, "storage (no answer)"},
+		{"nothing", func(*nodestatus.Status) {}, "explorer", host.Good, "in contact"},
+		{"restoring", func(s *nodestatus.Status) { s.Adopted = false }, "restore", host.Failing, "still being restored"},
+		{"quarantine", func(s *nodestatus.Status) { s.Store.Quarantined = []string{"1-1.json"} }, "store", host.Warning, "1 files could not be read and are in quarantine: 1-1.json"},
+		{"many in quarantine", func(s *nodestatus.Status) { s.Store.Quarantined = strings.Split("abcdefgh", "") }, "store", host.Warning, "a, b, c, d, e, …"},
+		{"birth", func(s *nodestatus.Status) { s.Store.AcceptOlder = false }, "birth", host.Warning, "older reservations are refused until `croftd store accept-older`"},
+		{"birth without a date", func(s *nodestatus.Status) { s.Store.AcceptOlder, s.Store.Born = false, time.Time{} }, "birth", host.Warning, "at a time that isn't known yet"},
+		{"clock", func(s *nodestatus.Status) { s.Clock.Trusted, s.Clock.Why = false, "it jumped by 1h" }, "clock", host.Warning, "it jumped by 1h"},
+		{"a clock that removes nothing", func(s *nodestatus.Status) { s.Clock.Level, s.Clock.Source = "stop", "start" }, "clock", host.Good, "level stop, from start"},
+		{"no explorer", func(s *nodestatus.Status) { s.Explorer = host.ExplorerSpec{} }, "explorer", host.Warning, "no explorer is configured"},
+		{"not yet", func(s *nodestatus.Status) { s.Explorer.LastContact = nil }, "explorer", host.Warning, "hasn't answered yet"},
+		{"never", func(s *nodestatus.Status) { s.Explorer.LastContact, s.Explorer.LastError = nil, "refused" }, "explorer", host.Warning, "no contact since the start: refused"},
+		{"away", func(s *nodestatus.Status) { old := now.Add(-time.Hour); s.Explorer.LastContact = &old }, "explorer", host.Warning, "last contact 1h0m0s ago"},
+		{"module", func(s *nodestatus.Status) { s.Modules[0].Error = "no answer" }, "bus", host.Failing, "storage (no answer)"},
 		{"broken pool", func(s *nodestatus.Status) {
 			s.Storage.BrokenPools = []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}}
-		}, "pools", nodestatus.Warning, "hdd1 (bad superblock)"},
+		}, "pools", host.Warning, "hdd1 (bad superblock)"},
 		{"no pool", func(s *nodestatus.Status) {
 			s.Storage = nodestatus.Storage{BrokenDevices: []node.BrokenDevice{{Path: "/dev/sda", Cause: "gone"}}}
-		}, "pools", nodestatus.Failing, "no pool that works: /dev/sda (gone)"},
-		{"containerd", func(s *nodestatus.Status) { s.Container.Error = "connection refused" }, "containers", nodestatus.Warning, "doesn't answer: connection refused"},
-		{"limits", func(s *nodestatus.Status) { s.Container.Missing = []string{"io weight"} }, "containers", nodestatus.Warning, "can't hold containers to: io weight"},
-		{"zdb", func(s *nodestatus.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", nodestatus.Warning, "zdb-ssd0-user (it doesn't answer)"},
-		{"undelivered", func(s *nodestatus.Status) { s.Undelivered = 3 }, "results", nodestatus.Warning, "3 results wait"},
-		{"orphans", func(s *nodestatus.Status) { s.Orphans = []nodestatus.Orphan{{Type: workload.TypeVolume, ID: "9-1"}} }, "orphans", nodestatus.Warning, "volume 9-1"},
+		}, "pools", host.Failing, "no pool that works: /dev/sda (gone)"},
+		{"containerd", func(s *nodestatus.Status) { s.Container.Error = "connection refused" }, "containers", host.Warning, "doesn't answer: connection refused"},
+		{"limits", func(s *nodestatus.Status) { s.Container.Missing = []string{"io weight"} }, "containers", host.Warning, "can't hold containers to: io weight"},
+		{"zdb", func(s *nodestatus.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", host.Warning, "zdb-ssd0-user (it doesn't answer)"},
+		{"undelivered", func(s *nodestatus.Status) { s.Undelivered = 3 }, "results", host.Warning, "3 results wait"},
+		{"orphans", func(s *nodestatus.Status) { s.Orphans = []work.OrphanSpec{{Type: workload.TypeVolume, ID: "9-1"}} }, "orphans", host.Warning, "volume 9-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := well(now)
 			c.change(&s)
 			r := health.Judge(s, now, modules.All())
-			if r.Ready != (c.level != nodestatus.Failing) {
+			if r.Ready != (c.level != host.Failing) {
 				t.Errorf("ready is %v with a check that is %s", r.Ready, c.level)
 			}
 			for _, check := range r.Checks {
 				switch {
 				case check.Name == c.check && (check.Level != c.level || !strings.Contains(check.Detail, c.detail)):
 					t.Errorf("got %+v, want %s %q", check, c.level, c.detail)
-				case check.Name != c.check && check.Level != nodestatus.Good:
+				case check.Name != c.check && check.Level != host.Good:
 					t.Errorf("%+v isn't what was changed", check)
 				}
 			}
@@ -166,9 +168,9 @@ func TestHealthzReadyz(t *testing.T) {
 	if code, body := get(t, base+"/healthz"); code != 200 || body != "ok\n" {
 		t.Fatalf("healthz: %d %q", code, body)
 	}
-	ready := func() (int, nodestatus.Readiness) {
+	ready := func() (int, host.ReadinessSpec) {
 		code, body := get(t, base+"/readyz")
-		var r nodestatus.Readiness
+		var r host.ReadinessSpec
 		if err := json.Unmarshal([]byte(body), &r); err != nil {
 			t.Fatalf("%v in %s", err, body)
 		}
@@ -192,8 +194,8 @@ func TestHealthzReadyz(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := &source{status: well(time.Unix(1000, 5e8))}
-	s.status.Modules = append(s.status.Modules, nodestatus.Module{Name: node.VMModule, State: json.RawMessage(`{"vms": [{"ID": "7-1", "State": "running", "Restarts": 3}]}`)})
-	s.status.Drifts = map[workload.Type]uint64{workload.TypeNetwork: 7}
+	s.status.VMs = []node.VMInfo{{ID: "7-1", State: node.VMRunning, Restarts: 3}}
+	s.status.Drifts = map[string]uint64{string(workload.TypeNetwork): 7}
 	base := serve(t, s)
 	code, body := get(t, base+"/metrics")
 	if code != 200 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
@@ -64,7 +65,7 @@ func readinessMetrics(modules []module.Descriptor) []module.Metric {
 		}},
 		{Name: "croft_check", Help: "0 ok, 1 warning, 2 failing", Labels: []string{"check"}, Read: func(s nodestatus.Status, value module.Value) {
 			for _, check := range Judge(s, time.Now(), modules).Checks {
-				value(map[nodestatus.Level]float64{nodestatus.Good: 0, nodestatus.Warning: 1, nodestatus.Failing: 2}[check.Level], check.Name)
+				value(map[host.Level]float64{host.Good: 0, host.Warning: 1, host.Failing: 2}[check.Level], check.Name)
 			}
 		}},
 	}
@@ -86,8 +87,8 @@ func workloadMetrics() []module.Metric {
 			for _, p := range lifecycle.Phases() {
 				phases[string(p)] = 0
 			}
-			for _, w := range s.Workloads {
-				phases[w.Phase]++
+			for phase, n := range s.Store.Records {
+				phases[phase] = n
 			}
 			for phase, n := range phases {
 				value(float64(n), phase)
@@ -110,7 +111,7 @@ func workloadMetrics() []module.Metric {
 		}},
 		{Name: "croft_drift_total", Help: "workloads that were gone or changed under the node, since its start", Labels: []string{"type"}, Counter: true, Read: func(s nodestatus.Status, value module.Value) {
 			for _, t := range workload.Types() {
-				value(float64(s.Drifts[t]), string(t))
+				value(float64(s.Drifts[string(t)]), string(t))
 			}
 		}},
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/limit/seen"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // Config configures a Server.
@@ -89,7 +90,7 @@ func (s *Server) handler() http.Handler {
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	status, err := s.Status(r.Context())
-	readiness := nodestatus.Readiness{Checks: []nodestatus.Check{nodestatus.Fail("status", "the node's status can't be read")}}
+	readiness := host.ReadinessSpec{Checks: []host.Check{host.Fail("status", "the node's status can't be read")}}
 	if err == nil {
 		readiness = Judge(status, time.Now(), s.Modules)
 	} else {

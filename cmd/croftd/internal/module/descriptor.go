@@ -8,12 +8,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/meta"
 	"github.com/threefoldtech/zbus"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // Descriptor describes a module. Name, Bus, Summary and Open are required.
@@ -41,20 +44,29 @@ type Descriptor struct {
 	// Open opens the module; Start serves it.
 	Open func(ctx context.Context, h Host) (*Instance, error)
 
-	// Status are the questions that fill the module's members of a status. They are asked all at once and
-	// have two seconds; an error of any says that the module doesn't answer.
-	Status []Question
-	// Check judges a status for /readyz; nil where the only criterion is that the module answers.
-	Check func(s nodestatus.Status) nodestatus.Check
+	// Ask asks the module on the bus for its own state, and fills its members of it. It has two seconds; an error says
+	// that the module doesn't answer.
+	Ask func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error
+	// Parts are the module's things that the node's state shows.
+	Parts []Part
+	// Check judges the node's state for /readyz; nil where the only criterion is that the module answers. It gets the
+	// state without workloads, networks, containers, images and streams.
+	Check func(s nodestatus.Status) host.Check
 	// Metrics are documented in this order, after those of the modules before it.
 	Metrics []Metric
 	// Overview writes tables above that of the workloads in `croftd status`, Table writes below it.
 	Overview, Table func(row Row, s nodestatus.Status, now time.Time)
 }
 
-// Question asks a module on the bus, and fills the module's members of the status. It touches no other
-// members: these are filled at the same time.
-type Question func(ctx context.Context, client zbus.Client, s *nodestatus.Status) error
+// Part is one type of things that a module has.
+type Part struct {
+	// Of is the type of their resources.
+	Of meta.ResourceWithRD
+	// List asks the module on the bus for all of them.
+	List func(ctx context.Context, client zbus.Client) ([]resource.Resource, error)
+	// Every is the longest time between two questions. They are asked sooner when workloads change.
+	Every time.Duration
+}
 
 // Row writes one row of a table.
 type Row func(cells ...string)

@@ -21,6 +21,7 @@ import (
 	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/parts"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -38,8 +39,12 @@ func Descriptor() module.Descriptor {
 			Name: "down", Usage: "end the stopped node's containers, its own containerd and its log carrier; the node makes them again when it starts",
 			Run: func(ctx context.Context, o module.Order) error { return TakeDown(ctx, o.Config, o.Processes) },
 		}},
-		Open:    open,
-		Status:  []module.Question{askContainers, askImages},
+		Open: open,
+		Ask:  askState,
+		Parts: []module.Part{
+			{Of: &parts.Container{}, Every: 10 * time.Second, List: listContainers},
+			{Of: &parts.Image{}, Every: 10 * time.Second, List: listImages},
+		},
 		Check:   check,
 		Metrics: metrics(),
 		Table:   writeTables,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
@@ -13,6 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
 )
 
 // mostInspected bounds how many containers are asked for their last log lines.
@@ -21,75 +24,65 @@ const mostInspected = 16
 // lastWords is how long the last log lines of a container that runs again are shown.
 const lastWords = time.Minute
 
-// askContainers asks the module for its own state and for its containers.
-func askContainers(ctx context.Context, client zbus.Client, s *nodestatus.Status) (err error) {
-	containers := stubs.NewContainersStub(client)
-	if s.Container, err = containers.Status(ctx); err != nil {
+// askState asks the module for its own state. What it doesn't know of its images is left out.
+func askState(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
+	status, err := stubs.NewContainersStub(client).Status(ctx)
+	if err != nil {
 		return err
 	}
+	s.Container = &status
+	if images, err := stubs.NewImagesStub(client).Status(ctx); err == nil {
+		s.Image = &images
+	}
+	return nil
+}
+
+// listContainers lists the containers, with the last log lines of those that have ended by themselves of late.
+func listContainers(ctx context.Context, client zbus.Client) ([]resource.Resource, error) {
+	containers := stubs.NewContainersStub(client)
 	list, err := containers.List(ctx)
 	if err != nil {
-		// The module has answered the first call: a failing containerd doesn't make it silent.
-		if s.Container.Error == "" {
-			s.Container.Error = err.Error()
-		}
-		return nil
+		return nil, err
 	}
 	asked := 0
-	for i, c := range list {
+	out := make([]resource.Resource, 0, len(list))
+	for _, c := range list {
 		well := c.State == node.ContainerRunning && c.Cause == "" && time.Since(time.Unix(0, c.Ended)) > lastWords
-		if c.Ended == 0 || well || asked == mostInspected {
-			continue
+		if c.Ended != 0 && !well && asked < mostInspected {
+			asked++
+			if info, err := containers.Inspect(ctx, c.ID); err == nil {
+				c = info
+			}
 		}
-		asked++
-		if info, err := containers.Inspect(ctx, c.ID); err == nil {
-			list[i] = info
-		}
+		out = append(out, parts.NewContainer(c))
 	}
-	s.Containers, s.OwnContainers = splitOwn(list, func(c node.ContainerInfo) bool { return c.User == node.OwnUser })
-	return nil
+	return out, nil
 }
 
-// splitOwn separates users' items from the node's own.
-func splitOwn[T any](all []T, own func(T) bool) (users, nodes []T) {
-	for _, one := range all {
-		if own(one) {
-			nodes = append(nodes, one)
-		} else {
-			users = append(users, one)
-		}
-	}
-	return users, nodes
-}
-
-// askImages asks the module for its images; unanswered questions are left out.
-func askImages(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
-	images := stubs.NewImagesStub(client)
-	status, err := images.Status(ctx)
-	s.Image = status
+func listImages(ctx context.Context, client zbus.Client) ([]resource.Resource, error) {
+	list, err := stubs.NewImagesStub(client).List(ctx)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	list, err := images.List(ctx)
-	if err != nil {
-		return nil
+	out := make([]resource.Resource, 0, len(list))
+	for _, i := range list {
+		out = append(out, parts.NewImage(i))
 	}
-	s.Images, _ = splitOwn(list, func(i node.Image) bool { return i.User == node.OwnUser })
-	return nil
+	return out, nil
 }
 
 // check only warns: a node without containerd still accepts volumes; its running containers go on, and
 // new ones wait.
-func check(s nodestatus.Status) nodestatus.Check {
+func check(s nodestatus.Status) host.Check {
 	switch c := s.Container; {
 	case c.Error != "":
-		return nodestatus.Warn("containers", "containerd doesn't answer: "+c.Error)
+		return host.Warn("containers", "containerd doesn't answer: "+c.Error)
 	case len(c.Missing) > 0:
-		return nodestatus.Warn("containers", "this kernel can't hold containers to: "+cell.Some(c.Missing))
+		return host.Warn("containers", "this kernel can't hold containers to: "+cell.Some(c.Missing))
 	case c.Runc != "":
-		return nodestatus.Pass("containers", "containerd answers, every limit holds, runc is "+c.Runc)
+		return host.Pass("containers", "containerd answers, every limit holds, runc is "+c.Runc)
 	}
-	return nodestatus.Pass("containers", "containerd answers, every limit holds")
+	return host.Pass("containers", "containerd answers, every limit holds")
 }
 
 func metrics() []module.Metric {

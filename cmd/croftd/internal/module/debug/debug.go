@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
@@ -16,6 +17,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
 )
 
 // Name is the module's name among the node's processes.
@@ -27,15 +30,25 @@ func Descriptor() module.Descriptor {
 		Name: Name, Bus: node.DebugModule, Summary: "streams of the node's log lines",
 		Support: true,
 		Open:    open,
-		Status: []module.Question{func(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
-			streams, err := stubs.NewDebugStub(client).List(ctx)
-			if streams != nil {
-				s.Streams = streams
-			}
+		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
+			_, err := stubs.NewDebugStub(client).List(ctx)
 			return err
-		}},
+		},
+		Parts: []module.Part{{Of: &parts.Stream{}, Every: 5 * time.Second, List: list}},
 		Table: writeStreams,
 	}
+}
+
+func list(ctx context.Context, client zbus.Client) ([]resource.Resource, error) {
+	all, err := stubs.NewDebugStub(client).List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]resource.Resource, 0, len(all))
+	for _, d := range all {
+		out = append(out, parts.NewStream(d))
+	}
+	return out, nil
 }
 
 func open(_ context.Context, h module.Host) (*module.Instance, error) {

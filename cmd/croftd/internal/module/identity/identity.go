@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // Descriptor describes the module.
@@ -24,10 +24,10 @@ func Descriptor() module.Descriptor {
 	return module.Descriptor{
 		Name: "identity", Bus: node.IdentityModule, Summary: "the node's key",
 		Open: open,
-		Status: []module.Question{func(ctx context.Context, client zbus.Client, _ *nodestatus.Status) error {
+		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
 			_, err := stubs.NewIdentityManagerStub(client).NodeID(ctx)
 			return err
-		}},
+		},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/modules/monitor"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // Descriptor describes the module.
@@ -19,10 +19,10 @@ func Descriptor() module.Descriptor {
 	return module.Descriptor{
 		Name: "monitor", Bus: node.MonitorModule, Summary: "the machine's facts and load",
 		Open: open,
-		Status: []module.Question{func(ctx context.Context, client zbus.Client, _ *nodestatus.Status) error {
+		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
 			_, err := stubs.NewHostMonitorStub(client).Info(ctx)
 			return err
-		}},
+		},
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
@@ -25,6 +25,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
 )
 
 // Descriptor describes the module.
@@ -38,9 +40,14 @@ func Descriptor() module.Descriptor {
 				return network.TakeDown(ctx, moduleConfig(o.Config, zerolog.Nop()))
 			},
 		}},
-		Open:   open,
-		Status: []module.Question{ask},
-		Table:  writeNetworks,
+		Open: open,
+		Ask: func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
+			status, err := stubs.NewNetworksStub(client).Status(ctx)
+			s.Network = &status
+			return err
+		},
+		Parts: []module.Part{{Of: &parts.Network{}, Every: 30 * time.Second, List: list}},
+		Table: writeNetworks,
 	}
 }
 
@@ -111,21 +118,16 @@ func ownRanges(uplinks netip.Prefix) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// ask asks the module for its own state and for its networks.
-func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
-	networks := stubs.NewNetworksStub(client)
-	status, err := networks.Status(ctx)
-	s.Network = status
-	if err != nil || status.Networks == 0 {
-		return err
-	}
-	list, err := networks.List(ctx)
+func list(ctx context.Context, client zbus.Client) ([]resource.Resource, error) {
+	all, err := stubs.NewNetworksStub(client).List(ctx)
 	if err != nil {
-		// The module has answered the first call: a slow list of many networks doesn't make it silent.
-		s.Network.Drift = strings.TrimLeft(status.Drift+"; "+err.Error(), "; ")
+		return nil, err
 	}
-	s.Networks = list
-	return nil
+	out := make([]resource.Resource, 0, len(all))
+	for _, n := range all {
+		out = append(out, parts.NewNetwork(n))
+	}
+	return out, nil
 }
 
 // handshakeAge is the maximum age of a working tunnel's last handshake: with traffic, WireGuard makes

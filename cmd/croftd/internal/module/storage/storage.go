@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
@@ -21,6 +22,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
 )
 
 // Descriptor describes the module.
@@ -45,13 +48,12 @@ func Descriptor() module.Descriptor {
 			},
 		},
 		Open: open,
-		Status: []module.Question{func(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
+		Ask: func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
 			status, err := stubs.NewStorageStub(client).Status(ctx)
-			s.Storage = nodestatus.Storage{
-				Pools: status.Pools, BrokenPools: status.BrokenPools, BrokenDevices: status.BrokenDevices, Quota: status.Quota,
-			}
+			s.Storage = &host.Storage{Quota: status.Quota, BrokenDevices: status.BrokenDevices}
 			return err
-		}},
+		},
+		Parts: []module.Part{{Of: &parts.Pool{}, Every: 15 * time.Second, List: listPools}},
 		Check: check,
 		Metrics: []module.Metric{
 			{Name: "croft_pool_bytes", Help: "space of a pool: total, used, reserved", Labels: []string{"pool", "type", "what"}, Read: func(s nodestatus.Status, value module.Value) {
@@ -106,7 +108,22 @@ func destroy(ctx context.Context, o module.Order) error {
 	return Destroy(ctx, o.Config, pool, o.CLI.Bool("force"))
 }
 
-func check(s nodestatus.Status) nodestatus.Check {
+func listPools(ctx context.Context, client zbus.Client) ([]resource.Resource, error) {
+	status, err := stubs.NewStorageStub(client).Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []resource.Resource
+	for _, p := range status.Pools {
+		out = append(out, parts.NewPool(p))
+	}
+	for _, b := range status.BrokenPools {
+		out = append(out, parts.NewBrokenPool(b))
+	}
+	return out, nil
+}
+
+func check(s nodestatus.Status) host.Check {
 	var broken []string
 	for _, p := range s.Storage.BrokenPools {
 		broken = append(broken, p.Name+" ("+p.Cause+")")
@@ -116,11 +133,11 @@ func check(s nodestatus.Status) nodestatus.Check {
 	}
 	switch {
 	case len(s.Storage.Pools) == 0:
-		return nodestatus.Fail("pools", "there is no pool that works: "+strings.Join(broken, ", "))
+		return host.Fail("pools", "there is no pool that works: "+strings.Join(broken, ", "))
 	case len(broken) > 0:
-		return nodestatus.Warn("pools", "broken: "+strings.Join(broken, ", "))
+		return host.Warn("pools", "broken: "+strings.Join(broken, ", "))
 	}
-	return nodestatus.Pass("pools", fmt.Sprintf("%d in use", len(s.Storage.Pools)))
+	return host.Pass("pools", fmt.Sprintf("%d in use", len(s.Storage.Pools)))
 }
 
 // writePools prints the working pools.

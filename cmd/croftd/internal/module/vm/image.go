@@ -61,7 +61,7 @@ func fetched(i node.VMImageStatus) string {
 
 func imageMetric() module.Metric {
 	return module.Metric{Name: "croft_vm_image", Help: "1 while there is an image that Kubernetes VMs boot", Read: func(s nodestatus.Status, value module.Value) {
-		value(module.Truth(stateOf(s).Image.Version != ""))
+		value(module.Truth(s.VMImage.Version != ""))
 	}}
 }
 

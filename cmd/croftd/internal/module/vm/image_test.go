@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -11,17 +10,8 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
-
-// status is a node's with that state of the module.
-func status(t *testing.T, st state) nodestatus.Status {
-	t.Helper()
-	raw, err := json.Marshal(st)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nodestatus.Status{Modules: []nodestatus.Module{{Name: node.VMModule, State: raw}}}
-}
 
 // TestImageIsShown: an operator sees in the table, in readiness and in the metrics how the image is.
 func TestImageIsShown(t *testing.T) {
@@ -50,9 +40,9 @@ func TestImageIsShown(t *testing.T) {
 		"no newer one": {node.VMImageStatus{Reference: reference, State: node.VMImageFailed, Version: "1", Error: "cannot pull", Next: next},
 			"Kubernetes VMs boot image 1, a newer one can't be had: cannot pull", []string{reference, "failed", "1", "-", "-", "2027-03-01T12:05:00Z", "cannot pull"}, 1},
 	} {
-		s := status(t, state{Image: c.image})
+		s := nodestatus.Status{VMImage: c.image}
 		got := check(s)
-		if c.warns != "" && (got.Level != nodestatus.Warning || got.Detail != c.warns) || c.warns == "" && got.Level != nodestatus.Good {
+		if c.warns != "" && (got.Level != host.Warning || got.Detail != c.warns) || c.warns == "" && got.Level != host.Good {
 			t.Errorf("%s: readiness is %+v, want %q", name, got, c.warns)
 		}
 		var rows [][]string
@@ -70,12 +60,12 @@ func TestImageIsShown(t *testing.T) {
 
 // TestAllWarnings: one trouble doesn't hide another.
 func TestAllWarnings(t *testing.T) {
-	got := check(status(t, state{
-		Status: node.VMStatus{Error: "no QEMU"}, VMs: []node.VMInfo{{ID: "7-1", State: node.VMWaiting, Cause: "it ended"}},
-		Image: node.VMImageStatus{State: node.VMImageFailed, Error: "cannot pull"},
-	}))
+	got := check(nodestatus.Status{
+		VM: node.VMStatus{Error: "no QEMU"}, VMs: []node.VMInfo{{ID: "7-1", State: node.VMWaiting, Cause: "it ended"}},
+		VMImage: node.VMImageStatus{State: node.VMImageFailed, Error: "cannot pull"},
+	})
 	want := "no virtual machines: no QEMU; waiting for their next start: 7-1 (it ended); no image for Kubernetes VMs: cannot pull"
-	if got.Level != nodestatus.Warning || got.Detail != want {
+	if got.Level != host.Warning || got.Detail != want {
 		t.Errorf("readiness is %+v, want %q", got, want)
 	}
 }

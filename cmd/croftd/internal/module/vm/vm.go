@@ -4,13 +4,13 @@ package vm
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
@@ -26,6 +26,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -51,18 +53,19 @@ func Descriptor() module.Descriptor {
 		Commands: []module.Command{{
 			Name: "down", Usage: "end the stopped node's virtual machines; the node starts them again when it starts", Run: down,
 		}},
-		Open:   open,
-		Status: []module.Question{ask},
-		Check:  check,
+		Open:  open,
+		Ask:   ask,
+		Parts: []module.Part{{Of: &parts.VirtualMachine{}, Every: 5 * time.Second, List: list}},
+		Check: check,
 		Metrics: []module.Metric{
-			{Name: "croft_vms", Help: "virtual machines", Read: func(s nodestatus.Status, value module.Value) { value(float64(len(stateOf(s).VMs))) }},
+			{Name: "croft_vms", Help: "virtual machines", Read: func(s nodestatus.Status, value module.Value) { value(float64(len(s.VMs))) }},
 			{Name: "croft_vm_running", Help: "1 while a virtual machine runs", Labels: []string{"id"}, Read: func(s nodestatus.Status, value module.Value) {
-				for _, one := range stateOf(s).VMs {
+				for _, one := range s.VMs {
 					value(module.Truth(one.State == node.VMRunning), one.ID)
 				}
 			}},
 			{Name: "croft_vm_restarts_total", Help: "starts of a virtual machine after its first", Labels: []string{"id"}, Counter: true, Read: func(s nodestatus.Status, value module.Value) {
-				for _, one := range stateOf(s).VMs {
+				for _, one := range s.VMs {
 					value(float64(one.Restarts), one.ID)
 				}
 			}},
@@ -167,49 +170,36 @@ func (c consoles) Open(ctx context.Context, id, user string) (*os.File, error) {
 // Drop implements vm.Logs.
 func (c consoles) Drop(ctx context.Context, id string) error { return c.keeper.Drop(ctx, id, false) }
 
-// state is the module's own document in a status.
-type state struct {
-	Status node.VMStatus `json:"status"`
-	VMs    []node.VMInfo `json:"vms"`
-	// Image is the image of Kubernetes VMs.
-	Image node.VMImageStatus `json:"image"`
-}
-
-func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
-	stub := stubs.NewVMsStub(client)
-	status, err := stub.Status(ctx)
-	if err != nil {
-		return err
-	}
-	all, err := stub.List(ctx)
+func ask(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
+	status, err := stubs.NewVMsStub(client).Status(ctx)
 	if err != nil {
 		return err
 	}
 	image, err := stubs.NewVMImagesStub(client).Status(ctx)
-	if err != nil {
-		return err
-	}
-	nodestatus.ModuleOf(s, node.VMModule).State, err = json.Marshal(state{Status: status, VMs: all, Image: image})
+	s.VM, s.VMImage = &status, &image
 	return err
 }
 
-// stateOf is what a status has of the module; nothing where the module hasn't answered.
-func stateOf(s nodestatus.Status) (st state) {
-	if m := nodestatus.ModuleOf(&s, node.VMModule); m != nil && m.State != nil {
-		_ = json.Unmarshal(m.State, &st)
+func list(ctx context.Context, client zbus.Client) ([]resource.Resource, error) {
+	all, err := stubs.NewVMsStub(client).List(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return st
+	out := make([]resource.Resource, 0, len(all))
+	for _, v := range all {
+		out = append(out, parts.NewVirtualMachine(v))
+	}
+	return out, nil
 }
 
 // check only warns: containers and networks work without VMs.
-func check(s nodestatus.Status) nodestatus.Check {
-	st := stateOf(s)
+func check(s nodestatus.Status) host.Check {
 	var wrong []string
-	if st.Status.Error != "" {
-		wrong = append(wrong, "no virtual machines: "+cell.Printable(st.Status.Error))
+	if s.VM.Error != "" {
+		wrong = append(wrong, "no virtual machines: "+cell.Printable(s.VM.Error))
 	}
 	var waiting []string
-	for _, one := range st.VMs {
+	for _, one := range s.VMs {
 		if one.State == node.VMWaiting {
 			waiting = append(waiting, one.ID+" ("+cell.Printable(one.Cause)+")")
 		}
@@ -217,25 +207,24 @@ func check(s nodestatus.Status) nodestatus.Check {
 	if len(waiting) > 0 {
 		wrong = append(wrong, "waiting for their next start: "+cell.Some(waiting))
 	}
-	if image := imageProblem(st.Image); image != "" {
+	if image := imageProblem(s.VMImage); image != "" {
 		wrong = append(wrong, image)
 	}
 	if len(wrong) > 0 {
-		return nodestatus.Warn("vm", strings.Join(wrong, "; "))
+		return host.Warn("vm", strings.Join(wrong, "; "))
 	}
-	return nodestatus.Pass("vm", fmt.Sprintf("%d virtual machines, %s", len(st.VMs), cmp.Or(st.Status.Accelerator, "no accelerator is known yet")))
+	return host.Pass("vm", fmt.Sprintf("%d virtual machines, %s", len(s.VMs), cmp.Or(s.VM.Accelerator, "no accelerator is known yet")))
 }
 
 // write prints the image and the VMs.
 func write(row module.Row, s nodestatus.Status, now time.Time) {
-	st := stateOf(s)
-	writeImage(row, st.Image)
-	if len(st.VMs) == 0 {
+	writeImage(row, s.VMImage)
+	if len(s.VMs) == 0 {
 		return
 	}
 	row("")
 	row("VM", "STATE", "CPU", "MEMORY", "ACCELERATOR", "SINCE", "RESTARTS", "CAUSE")
-	for _, one := range st.VMs {
+	for _, one := range s.VMs {
 		since := "-"
 		if one.Since != 0 {
 			since = now.Sub(time.Unix(0, one.Since)).Round(time.Second).String()

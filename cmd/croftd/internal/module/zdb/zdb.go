@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
@@ -17,6 +18,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/parts"
 )
 
 // Descriptor describes the module.
@@ -26,10 +29,11 @@ func Descriptor() module.Descriptor {
 		Summary:  "users' 0-db namespaces and the ports of zdb containers",
 		Settings: settings(),
 		Open:     open,
-		Status: []module.Question{func(ctx context.Context, client zbus.Client, s *nodestatus.Status) (err error) {
-			s.ZDB, err = stubs.NewZDBNamespacesStub(client).Servers(ctx)
+		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
+			_, err := stubs.NewZDBNamespacesStub(client).Servers(ctx)
 			return err
-		}},
+		},
+		Parts: []module.Part{{Of: &parts.ZDBServer{}, Every: 10 * time.Second, List: list}},
 		Check: check,
 		Metrics: []module.Metric{
 			{Name: "croft_zdb_namespaces", Help: "0-db namespaces of reservations", Labels: []string{"container"}, Read: func(s nodestatus.Status, value module.Value) {
@@ -45,6 +49,18 @@ func Descriptor() module.Descriptor {
 		},
 		Table: writeServers,
 	}
+}
+
+func list(ctx context.Context, client zbus.Client) ([]resource.Resource, error) {
+	all, err := stubs.NewZDBNamespacesStub(client).Servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]resource.Resource, 0, len(all))
+	for _, z := range all {
+		out = append(out, parts.NewZDBServer(z))
+	}
+	return out, nil
 }
 
 func open(ctx context.Context, h module.Host) (*module.Instance, error) {
@@ -64,7 +80,7 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 }
 
 // check only warns: the engine repairs zdb containers where it can.
-func check(s nodestatus.Status) nodestatus.Check {
+func check(s nodestatus.Status) host.Check {
 	var wrong []string
 	for _, z := range s.ZDB {
 		if z.Drift != "" {
@@ -72,9 +88,9 @@ func check(s nodestatus.Status) nodestatus.Check {
 		}
 	}
 	if len(wrong) > 0 {
-		return nodestatus.Warn("zdb", "not as they should be: "+cell.Some(wrong))
+		return host.Warn("zdb", "not as they should be: "+cell.Some(wrong))
 	}
-	return nodestatus.Pass("zdb", fmt.Sprintf("%d zdb containers", len(s.ZDB)))
+	return host.Pass("zdb", fmt.Sprintf("%d zdb containers", len(s.ZDB)))
 }
 
 // writeServers prints the zdb containers: their addresses and numbers of namespaces.

@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 const (
@@ -35,7 +36,7 @@ func Descriptor() module.Descriptor {
 			Help: "file that has 1 while the machine runs on mains", Set: config.SetText(supply, absolute),
 		}}),
 		Open:    open,
-		Status:  []module.Question{ask},
+		Ask:     ask,
 		Check:   check,
 		Metrics: []module.Metric{{Name: "croft_power_mains", Help: "1 while the machine runs on mains", Read: measure}},
 		Table:   write,
@@ -77,8 +78,8 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	return &module.Instance{Objects: []module.Object{module.Serves[Power](name, version, m)}}, nil
 }
 
-// ask calls the module as a generated stub would, and keeps the answer in the status.
-func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
+// ask calls the module as a generated stub would, and keeps the answer in the module's state.
+func ask(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
 	response, err := client.RequestContext(ctx, name, bus.Object(name, version), "Read")
 	if err != nil {
 		return err
@@ -90,21 +91,22 @@ func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
 	if err := response.Unmarshal(&zbus.Loader{&r}); err != nil {
 		return err
 	}
-	nodestatus.ModuleOf(s, name).State, err = json.Marshal(r)
+	raw, err := json.Marshal(r)
+	s.State = string(raw)
 	return err
 }
 
 // reading is what a status has of the module; not known where the module hasn't answered.
 func reading(s nodestatus.Status) (r Reading, known bool) {
 	m := nodestatus.ModuleOf(&s, name)
-	return r, m != nil && json.Unmarshal(m.State, &r) == nil
+	return r, m != nil && json.Unmarshal([]byte(m.State), &r) == nil
 }
 
-func check(s nodestatus.Status) nodestatus.Check {
+func check(s nodestatus.Status) host.Check {
 	if r, known := reading(s); known && !r.Mains {
-		return nodestatus.Warn(name, "the machine runs on its battery")
+		return host.Warn(name, "the machine runs on its battery")
 	}
-	return nodestatus.Pass(name, "the machine runs on mains")
+	return host.Pass(name, "the machine runs on mains")
 }
 
 func measure(s nodestatus.Status, value module.Value) {

@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/work"
+)
+
+// orders carries out the operator's orders.
+type orders struct{ view *view }
+
+// CarryOut implements plane.Orders.
+func (o orders) CarryOut(ctx context.Context, order work.OrderSpec) error {
+	b := o.view.get()
+	if b == nil {
+		return node.Errorf(node.Transient, "cannot do this yet: the node waits for its modules; see croftd status")
+	}
+	defer o.view.stores.kick()
+	switch order.Kind {
+	case work.Evict:
+		return b.engine.Evict(ctx, order.Target)
+	case work.AcceptOlder:
+		return b.again(b.store.AcceptOlder())
+	case work.RefuseOlder:
+		return b.store.RefuseOlder()
+	case work.Restored:
+		return b.again(b.store.Rebirth())
+	}
+	return node.Errorf(node.Invalid, "cannot carry out the order: kind is %q", order.Kind)
+}
+
+// again restarts the poll from the beginning, unless err: reservations that were refused for their age come again.
+func (b *engineParts) again(err error) error {
+	if err == nil && b.poll != nil {
+		b.poll.Reset()
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/meta"
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/statesocket"
+	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/provision/plane"
+)
+
+// state is the node's state with the controller through which the engine shows itself.
+type state struct {
+	*plane.Plane
+	engine *plane.Engine
+}
+
+// openState makes the node's state and its controllers; Run of it starts them.
+func (d *daemon) openState(m clients, v *view) (*state, error) {
+	key, err := stateKey(filepath.Join(d.StateDir, "state.key"))
+	if err != nil {
+		return nil, err
+	}
+	p, err := plane.Open(plane.Config{History: filepath.Join(d.StateDir, "history.db"), Key: key, Log: d.Log})
+	if err != nil {
+		return nil, err
+	}
+	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v}, ClockChanged: v.clockChanged, Log: d.Log})}
+	v.dropped = s.engine.Dropped
+	p.Add(s.engine, plane.Past{Log: d.Log})
+	p.AddQueued(plane.OrderCleaner(), plane.Modules{Log: d.Log, Ask: d.askModule(m)})
+	for _, o := range d.observers(m, v) {
+		o.Log = d.Log
+		p.Add(o)
+	}
+	p.Add(
+		plane.Capacity(func(ctx context.Context, machine host.HostSpec) (host.CapacitySpec, error) {
+			return d.capacity(ctx, m, v.get(), machine)
+		}),
+		plane.Readiness(func(ctx context.Context, r controller.Reader) (host.ReadinessSpec, error) {
+			s, err := nodestatus.ReadHealth(ctx, r)
+			return health.Judge(s, time.Now(), d.Modules), err
+		}),
+	)
+	return s, nil
+}
+
+// askModule asks the module with a name on the bus for its own state.
+func (d *daemon) askModule(m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
+	return func(ctx context.Context, name string, spec *host.ModuleSpec) error {
+		for _, each := range d.Modules {
+			if each.Bus == name && each.Ask != nil {
+				return each.Ask(ctx, m.bus, spec)
+			}
+		}
+		return nil
+	}
+}
+
+// observers show what this process and the modules know.
+func (d *daemon) observers(m clients, v *view) []*plane.Observer {
+	workloads := []meta.ResourceWithRD{&work.Workload{}}
+	out := []*plane.Observer{
+		{Of: &host.NodeConfig{}, Look: v.lookNode, Changed: v.node},
+		{Of: &host.ModuleConfig{}, Look: v.lookModules},
+		{Of: &host.Host{}, Look: lookHost(v.machine), Module: node.MonitorModule, Every: time.Minute},
+		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.ticks, Every: 10 * time.Second},
+		{Of: &host.Explorer{}, Look: v.lookExplorer, Changed: v.contact.changed},
+		{Of: &host.Store{}, Look: v.lookStore, By: workloads, Changed: v.stores, Every: 10 * time.Second},
+		{Of: &host.Ceiling{}, Look: v.lookCeilings, Every: 10 * time.Second},
+	}
+	for _, each := range d.Modules {
+		for _, part := range each.Parts {
+			out = append(out, &plane.Observer{
+				Of: part.Of, Module: each.Bus, By: workloads, Every: part.Every,
+				Look: func(ctx context.Context) ([]resource.Resource, error) { return part.List(ctx, m.bus) },
+			})
+		}
+	}
+	return out
+}
+
+// startState runs the state and serves it. It is the first to start and the last to stop of the engine's parts.
+func (d *daemon) startState(ctx context.Context, parts *supervise.Group, s *state) error {
+	socket, err := statesocket.Listen(ctx, statesocket.Config{Path: d.StateSocket, State: s.State(), Check: plane.CheckOrder, Log: d.Log})
+	if err != nil {
+		_ = s.Close()
+		return err
+	}
+	parts.Start(supervise.Part{Name: "state", Run: func(ctx context.Context) error {
+		// Its failure stops nothing: it is started again, and until then what was last shown is read.
+		_ = supervise.Keep(ctx, d.Log, "state", supervise.DefaultBackoff(), s.Run) // Keep logs what ends it
+		return s.Close()
+	}})
+	parts.Start(supervise.Part{Name: "state socket", Run: socket.Run})
+	return nil
+}
+
+// keySize is the size of the key that seals the history, in bytes.
+const keySize = 32
+
+// stateKey reads the key that seals the history, or makes it.
+func stateKey(path string) ([]byte, error) {
+	key, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		key = make([]byte, keySize)
+		_, _ = rand.Read(key)
+		err = atomicfile.WriteFile(path, key, 0o400)
+	}
+	if err == nil && len(key) != keySize {
+		err = errors.Errorf("it has %d bytes, must have %d", len(key), keySize)
+	}
+	return key, errors.Wrapf(err, "cannot read the state's key %s", path)
+}
