@@ -11,7 +11,8 @@ import (
 	"unicode"
 
 	"github.com/pkg/errors"
-	"go.yaml.in/yaml/v3"
+
+	"github.com/croft-edge/croft/pkg/yamljson"
 )
 
 // Format is a form of output.
@@ -63,30 +64,12 @@ func writeYAML(w io.Writer, value any) error {
 	if err := writeJSON(&asJSON, value); err != nil {
 		return err
 	}
-	var node yaml.Node
-	if err := yaml.Unmarshal(asJSON.Bytes(), &node); err != nil {
-		return errors.Wrap(err, "cannot write YAML")
+	out, err := yamljson.ToYAML(asJSON.Bytes())
+	if err != nil {
+		return err
 	}
-	plain(&node)
-	e := yaml.NewEncoder(w)
-	e.SetIndent(2)
-	if err := e.Encode(&node); err != nil {
-		return errors.Wrap(err, "cannot write YAML")
-	}
-	return errors.Wrap(e.Close(), "cannot write YAML")
-}
-
-// plain takes JSON's braces and quotes away where YAML needs none.
-func plain(n *yaml.Node) {
-	if len(n.Content) > 0 {
-		n.Style = 0
-	}
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		n.Style = 0
-	}
-	for _, c := range n.Content {
-		plain(c)
-	}
+	_, err = w.Write(out)
+	return errors.Wrap(err, "cannot write YAML")
 }
 
 func writeTable(w io.Writer, rows Rows) error {
