@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
 			"waitfor": waitFor, "shows": shows, "locked": locked, "neighbour": neighbour, "hash": hashCommand, "registry": registryCommand,
-			"machine": machineCommand, "admin-conf": adminConf,
+			"machine": machineCommand, "admin-conf": adminConf, "state": stateCommand, "contains": contains,
 		},
 	})
 }
@@ -66,6 +66,8 @@ func setup(e *testscript.Env) error {
 	e.Setenv("GORACE", os.Getenv("GORACE"))
 	e.Setenv("NODE", w.node.key.ID())
 	e.Setenv("CROFT_EXPLORER", w.front.URL)
+	e.Setenv("CROFT_STATE_SOCKET", filepath.Join(e.WorkDir, "run", "state.sock"))
+	e.Setenv("CROFT_DEBUG_SOCKET", filepath.Join(e.WorkDir, "run", "debug.sock"))
 	return nil
 }
 
@@ -216,6 +218,16 @@ func shows(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	settle(ts, strings.Join(args[1:], " ")+" doesn't show "+args[0], func() bool {
 		return ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
+// contains FILE PATTERN: the file has the pattern, or gets it.
+func contains(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	settle(ts, args[0]+" doesn't have "+args[1], func() bool {
+		got, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && pattern.Match(got)
 	})
 }
 

@@ -31,6 +31,8 @@ type world struct {
 	mu   sync.Mutex
 	stop func()
 	node *fakeNode
+	// known is the state of the node on this machine, when a script opens it.
+	known knowledge
 }
 
 func newWorld(dir string) (*world, error) {

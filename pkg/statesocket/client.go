@@ -2,6 +2,7 @@ package statesocket
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -82,10 +83,13 @@ func (c *Client) Close() error { return c.conn.Close() }
 // Plain is the text of a Client's error without the words of gRPC around it.
 func Plain(err error) string {
 	text := err.Error()
+	if errors.Is(err, io.EOF) {
+		return "the node has ended the stream"
+	}
 	if _, after, ok := strings.Cut(text, "rpc error: code = "); ok {
 		if code, desc, ok := strings.Cut(after, " desc = "); ok {
 			if code == "Unavailable" {
-				return "cannot go on: the node has closed the connection (" + desc + ")"
+				return "the node has closed the connection (" + desc + ")"
 			}
 			return desc
 		}

@@ -248,7 +248,7 @@ func TestTheEndOfTheNodeEndsItsWatches(t *testing.T) {
 		t.Fatalf("got %v", e)
 	}
 	cancel()
-	if e := next(t, events); e.Type != state.Errored {
+	if e := next(t, events); e.Type != state.Errored || !strings.HasPrefix(statesocket.Plain(e.Error), "the node has ") {
 		t.Errorf("got %v", e)
 	}
 	select {
