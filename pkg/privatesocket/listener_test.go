@@ -233,3 +233,32 @@ func TestOtherUsersAreRefused(t *testing.T) {
 		t.Error("root isn't served after it")
 	}
 }
+
+func TestDialSaysWhyThereIsNoConnection(t *testing.T) {
+	dir := t.TempDir()
+	stale := filepath.Join(dir, "stale.sock")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	for _, path := range []string{filepath.Join(dir, "none.sock"), stale} {
+		if _, err := privatesocket.Dial(t.Context(), path); !errors.Is(err, privatesocket.ErrNotRunning) || !strings.HasPrefix(err.Error(), "cannot open "+path+" (") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := privatesocket.Dial(t.Context(), dir+strings.Repeat("/x", 100)); err == nil || errors.Is(err, privatesocket.ErrNotRunning) {
+		t.Errorf("a path that is too long: %v", err)
+	}
+	live := filepath.Join(dir, "live.sock")
+	serve(t, privatesocket.Config{Path: live})
+	c, err := privatesocket.Dial(t.Context(), live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if !read(t, c) {
+		t.Error("it isn't served")
+	}
+}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
@@ -16,13 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/croft-edge/croft/pkg/privatesocket"
 )
-
-// ErrNotRunning is the cause when no process serves the socket.
-var ErrNotRunning = errors.New("no node is running here")
-
-// dialTimeout bounds one attempt to connect.
-const dialTimeout = 5 * time.Second
 
 // Client is the state of a running node. Errors of its methods are the library's; Plain makes text of them.
 type Client struct {
@@ -30,12 +24,12 @@ type Client struct {
 	conn *grpc.ClientConn
 }
 
-// Dial connects to the node that serves the socket. Without client.WithDisableWatchRetry the library resumes
+// Dial connects to the node that serves the socket; the error's cause is privatesocket.ErrNotRunning when none does. Without client.WithDisableWatchRetry the library resumes
 // watches that were cut.
 func Dial(ctx context.Context, path string, opts ...client.AdapterOption) (*Client, error) {
-	first, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
+	first, err := privatesocket.Dial(ctx, path)
 	if err != nil {
-		return nil, dialError(path, err)
+		return nil, err
 	}
 	ready := make(chan net.Conn, 1)
 	ready <- first
@@ -47,7 +41,7 @@ func Dial(ctx context.Context, path string, opts ...client.AdapterOption) (*Clie
 			case c := <-ready:
 				return c, nil
 			default:
-				return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
+				return privatesocket.Dial(ctx, path)
 			}
 		}))
 	if err != nil {
@@ -56,25 +50,6 @@ func Dial(ctx context.Context, path string, opts ...client.AdapterOption) (*Clie
 	}
 	conn.Connect()
 	return &Client{State: state.WrapCore(client.NewAdapter(v1alpha1.NewStateClient(conn), opts...)), conn: conn}, nil
-}
-
-func dialError(path string, err error) error {
-	switch {
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return errors.Wrapf(ErrNotRunning, "cannot open %s (%s)", path, cause(err))
-	case errors.Is(err, os.ErrPermission):
-		return errors.Errorf("cannot open %s (%s): only root and the node's own user may", path, cause(err))
-	}
-	return errors.Wrapf(err, "cannot open %s", path)
-}
-
-// cause is the system's text of a failed connection.
-func cause(err error) string {
-	var number syscall.Errno
-	if errors.As(err, &number) {
-		return number.Error()
-	}
-	return err.Error()
 }
 
 // Close ends the connection and its watches.

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/croft-edge/croft/internal/testing/statetest"
+	"github.com/croft-edge/croft/pkg/privatesocket"
 	"github.com/croft-edge/croft/pkg/statesocket"
 )
 
@@ -61,7 +62,7 @@ func TestABareClientReadsAndWatches(t *testing.T) {
 func TestNobodyServes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no.sock")
 	_, err := statesocket.Dial(t.Context(), path)
-	if !errors.Is(err, statesocket.ErrNotRunning) || !strings.Contains(err.Error(), path) {
+	if !errors.Is(err, privatesocket.ErrNotRunning) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 }
