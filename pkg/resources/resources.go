@@ -4,6 +4,7 @@
 package resources
 
 import (
+	"strings"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -37,14 +38,19 @@ const (
 	LabelNetwork = "network"
 )
 
-// Column is a column of a table of resources: its heading, and the path of the member of the spec that it shows.
+// Column is a column of a table of resources: its heading, and the member of the spec that it shows. Path is the
+// member's name, with dots, or a text with paths in braces, as package stateview reads them.
 type Column struct{ Heading, Path string }
 
 // Definition is the definition of a type of resources. Plural is its name, such as "Workloads".
 func Definition(plural string, in resource.Namespace, aliases []string, columns ...Column) meta.ResourceDefinitionSpec {
 	d := meta.ResourceDefinitionSpec{Type: Type(plural), DefaultNamespace: in, Aliases: aliases}
 	for _, c := range columns {
-		d.PrintColumns = append(d.PrintColumns, meta.PrintColumn{Name: c.Heading, JSONPath: c.Path})
+		path := c.Path
+		if !strings.Contains(path, "{") {
+			path = "{." + path + "}"
+		}
+		d.PrintColumns = append(d.PrintColumns, meta.PrintColumn{Name: c.Heading, JSONPath: path})
 	}
 	return d
 }
@@ -78,7 +84,7 @@ type Condition struct {
 	Since time.Time `yaml:"since" json:"since" protobuf:"5"`
 }
 
-// Is is a condition that holds, Not one that doesn't, Unsure one of which nobody knows.
+// Is is a condition that holds.
 func Is(kind, reason, message string) Condition {
 	return Condition{Type: kind, Status: True, Reason: reason, Message: message}
 }

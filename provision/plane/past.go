@@ -25,7 +25,9 @@ const (
 // Past is the controller that keeps the history bounded. Beyond the bound the oldest events go of the user who has most:
 // one user's don't push out another's, nor the node's own.
 type Past struct {
-	Log zerolog.Logger
+	// Lost is why the history of before was set aside, empty when it wasn't: see Plane.Lost.
+	Lost string
+	Log  zerolog.Logger
 }
 
 // Name implements controller.Controller.
@@ -42,6 +44,9 @@ func (Past) Outputs() []controller.Output {
 // Run implements controller.Controller.
 func (p Past) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) error {
 	return guarded(p.Log, "history", func() error {
+		if err := p.tellLost(ctx, r); err != nil {
+			return err
+		}
 		for {
 			if err := p.prune(ctx, r); err != nil {
 				return err
@@ -60,6 +65,17 @@ func (p Past) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) erro
 			}
 		}
 	})
+}
+
+// tellLost makes the event of a history that was set aside, once.
+func (p Past) tellLost(ctx context.Context, r controller.Writer) error {
+	if p.Lost == "" {
+		return nil
+	}
+	reason, _ := work.ReasonOf(work.ReasonHistoryLost)
+	return put(ctx, r, work.NewEvent("history-lost", work.EventSpec{
+		Kind: reason.Kind, Reason: reason.Name, Object: "node", Message: p.Lost, Count: 1, First: time.Now().UTC(), Last: time.Now().UTC(),
+	}))
 }
 
 func (p Past) prune(ctx context.Context, r controller.ReaderWriter) error {

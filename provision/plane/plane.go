@@ -131,6 +131,9 @@ func (p *Plane) Graph() (*controller.DependencyGraph, error) {
 	return graph, errors.Wrap(err, "cannot read the graph of controllers")
 }
 
+// Lost is why the history of before couldn't be read and was set aside; empty when it was read.
+func (p *Plane) Lost() string { return p.history.damaged }
+
 // Close closes the history.
 func (p *Plane) Close() error { return p.history.Close() }
 

@@ -77,7 +77,7 @@ type modules struct{}
 // ResourceDefinition implements typed.Extension.
 func (modules) ResourceDefinition() meta.ResourceDefinitionSpec {
 	return resources.Definition("Modules", resources.Node, nil,
-		resources.Column{Heading: "RUNNING", Path: "conditions[type=Running].status"},
-		resources.Column{Heading: "REASON", Path: "conditions[type=Running].reason"},
+		resources.Column{Heading: "RUNNING", Path: "{.conditions[?@.type=='Running'].status}"},
+		resources.Column{Heading: "REASON", Path: "{.conditions[?@.type=='Running'].reason}"},
 		resources.Column{Heading: "ERROR", Path: "error"})
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/resource/meta"
 	"github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/registry"
+	"github.com/croft-edge/croft/pkg/stateview"
 )
 
 func TestDefinitions(t *testing.T) {
@@ -69,6 +72,31 @@ func TestSpecs(t *testing.T) {
 				t.Errorf("a change of a copy has changed its original: %+v", r.Spec())
 			}
 		})
+	}
+}
+
+// TestColumns: each column of a type's table shows a member that the type has.
+func TestColumns(t *testing.T) {
+	for _, each := range registry.Types() {
+		d := each.ResourceDefinition()
+		r := each.ResourceWithRD.(resource.Resource).DeepCopy()
+		fill(t, reflect.ValueOf(r.Spec()).Elem(), new(int))
+		if m, ok := r.Spec().(*host.ModuleSpec); ok {
+			m.Conditions[0].Type = host.Running
+		}
+		raw, err := yaml.Marshal(r.Spec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var spec any
+		if err := yaml.Unmarshal(raw, &spec); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range d.PrintColumns {
+			if cell := stateview.NewColumn(c.Name, c.JSONPath).Cell(spec); cell == "" || cell == "?" {
+				t.Errorf("%s: column %s, %s, shows %q", d.Type, c.Name, c.JSONPath, cell)
+			}
+		}
 	}
 }
 

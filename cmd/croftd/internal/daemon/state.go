@@ -41,7 +41,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	}
 	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v}, ClockChanged: v.clockChanged, Log: d.Log})}
 	v.dropped = s.engine.Dropped
-	p.Add(s.engine, plane.Past{Log: d.Log})
+	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
 	p.AddQueued(plane.OrderCleaner(), plane.Modules{Log: d.Log, Ask: d.askModule(m)})
 	for _, o := range d.observers(m, v) {
 		o.Log = d.Log
