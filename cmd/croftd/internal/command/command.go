@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/statesocket"
+	"github.com/croft-edge/croft/pkg/privatesocket"
 )
 
 // Exit statuses. They are documented in docs/operations.md.
@@ -67,7 +67,7 @@ func status(err error) int {
 		return ExitOK
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.Is(err, statesocket.ErrNotRunning):
+	case errors.Is(err, privatesocket.ErrNotRunning):
 		return ExitNotRunning
 	case errors.Is(err, node.Refused):
 		return ExitRefused

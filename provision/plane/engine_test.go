@@ -1,0 +1,249 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+func get(t *testing.T, p *Plane, id string) *work.Workload {
+	t.Helper()
+	w, err := safe.StateGetByID[*work.Workload](t.Context(), p.State(), id)
+	if err != nil && !state.IsNotFoundError(err) {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestWorkloadsLife: a workload's resource has the engine as its owner, its users as finalizers and what it is
+// selected by as labels; it is torn down from when it leaves, and back when it is wanted again.
+func TestWorkloadsLife(t *testing.T) {
+	p := open(t, Config{})
+	engine := newEngine()
+	p.Add(engine)
+	run(t, p)
+	volume := work.WorkloadSpec{
+		ID: "1-1", Type: workload.TypeVolume, User: userID, Phase: "deployed", Pool: "ssd0", Users: []string{"container/5-1", "container/6-1"},
+		Conditions: []resources.Condition{resources.Is(work.Provisioned, "Deployed", "")},
+	}
+	engine.Workloads([]work.WorkloadSpec{volume}, nil)
+	until(t, "it is shown", func() bool { return get(t, p, "1-1") != nil })
+	is := get(t, p, "1-1")
+	md := is.Metadata()
+	if md.Owner() != "Engine" || !slices.Equal(*md.Finalizers(), volume.Users) || md.Phase() != resource.PhaseRunning {
+		t.Errorf("owner %q, finalizers %v, phase %s", md.Owner(), *md.Finalizers(), md.Phase())
+	}
+	for label, want := range map[string]string{resources.LabelUser: userID, resources.LabelType: "volume", resources.LabelPool: "ssd0"} {
+		if got, _ := md.Labels().Get(label); got != want {
+			t.Errorf("label %s is %q, want %q", label, got, want)
+		}
+	}
+	version := md.Version()
+	volume.Phase, volume.Users = "leaving", []string{"container/6-1"}
+	engine.Workloads([]work.WorkloadSpec{volume}, nil)
+	until(t, "it is torn down", func() bool { return get(t, p, "1-1").Metadata().Phase() == resource.PhaseTearingDown })
+	if md := get(t, p, "1-1").Metadata(); md.Version().Value() <= version.Value() || !slices.Equal(*md.Finalizers(), volume.Users) {
+		t.Errorf("version %s after %s, finalizers %v", md.Version(), version, *md.Finalizers())
+	}
+	volume.Phase = "deployed"
+	engine.Workloads([]work.WorkloadSpec{volume}, nil)
+	until(t, "it is wanted again", func() bool {
+		w := get(t, p, "1-1")
+		return w != nil && w.Metadata().Phase() == resource.PhaseRunning && w.TypedSpec().Phase == "deployed"
+	})
+	engine.Workloads(nil, []string{"1-1", "9-9"})
+	until(t, "it is forgotten, whoever uses it", func() bool { return get(t, p, "1-1") == nil })
+}
+
+// TestShownTombstonesAreBounded: the oldest go first, and no live workload goes.
+func TestShownTombstonesAreBounded(t *testing.T) {
+	p := open(t, Config{})
+	engine := newEngine()
+	p.Add(engine)
+	run(t, p)
+	engine.Workloads([]work.WorkloadSpec{{ID: "0-1", Phase: "deployed"}}, nil)
+	for i := range mostEnded + 50 {
+		engine.Workloads([]work.WorkloadSpec{{ID: fmt.Sprintf("%d-1", i+1), Phase: "ended"}}, nil)
+	}
+	until(t, "the newest are shown, and the live one", func() bool {
+		all, err := safe.StateListAll[*work.Workload](t.Context(), p.State())
+		return err == nil && all.Len() == mostEnded+1 && get(t, p, "0-1") != nil
+	})
+}
+
+// operator carries orders out as the test says.
+type operator struct {
+	mu      sync.Mutex
+	results map[string]error
+	// holding are the targets whose orders last until they are cancelled.
+	holding map[string]bool
+	begun   []string
+	ended   []string
+}
+
+func (o *operator) CarryOut(ctx context.Context, order work.OrderSpec) error {
+	o.mu.Lock()
+	o.begun = append(o.begun, order.Target)
+	hold := o.holding[order.Target]
+	result := o.results[order.Target]
+	o.mu.Unlock()
+	if hold {
+		<-ctx.Done()
+		result = ctx.Err()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = append(o.ended, order.Target)
+	return result
+}
+
+func (o *operator) has(list *[]string, target string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Contains(*list, target)
+}
+
+// desk runs a plane with an operator.
+func desk(t *testing.T, o *operator) *Plane {
+	t.Helper()
+	p := open(t, Config{})
+	p.Add(NewEngine(EngineConfig{Orders: o, ClockChanged: func() {}, Log: zerolog.Nop()}))
+	p.AddQueued(OrderCleaner())
+	run(t, p)
+	return p
+}
+
+func give(t *testing.T, p *Plane, id string) {
+	t.Helper()
+	if err := p.State().Create(t.Context(), work.NewOrder(id, work.OrderSpec{Kind: work.Evict, Target: id})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func order(t *testing.T, p *Plane, id string) *work.Order {
+	t.Helper()
+	o, err := safe.StateGetByID[*work.Order](t.Context(), p.State(), id)
+	if err != nil && !state.IsNotFoundError(err) {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestOrdersOutliveTheirClient: an order is carried out once, its result stays until its client takes it, and a
+// failure has its kind.
+func TestOrdersOutliveTheirClient(t *testing.T) {
+	o := &operator{results: map[string]error{"2-1": node.Errorf(node.NotExist, "cannot evict 2-1: there is none")}}
+	p := desk(t, o)
+	give(t, p, "1-1")
+	give(t, p, "2-1")
+	until(t, "both have their state", func() bool { return order(t, p, "1-1").TypedSpec().State != "" && order(t, p, "2-1").TypedSpec().State != "" })
+	if s := order(t, p, "1-1").TypedSpec(); s.State != work.OrderDone || s.At.IsZero() || s.Error != "" {
+		t.Errorf("%+v", s)
+	}
+	if s := order(t, p, "2-1").TypedSpec(); s.State != work.OrderFailed || s.ErrorKind != node.NotExist || !strings.Contains(s.Error, "there is none") {
+		t.Errorf("%+v", s)
+	}
+	if _, err := p.State().Teardown(t.Context(), order(t, p, "1-1").Metadata()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the fetched one is gone", func() bool { return order(t, p, "1-1") == nil })
+	if order(t, p, "2-1") == nil || len(o.begun) != 2 {
+		t.Errorf("carried out: %v", o.begun)
+	}
+}
+
+// TestAWithdrawnOrder is cancelled before its resource goes; one that hasn't begun never begins.
+func TestAWithdrawnOrder(t *testing.T) {
+	o := &operator{holding: map[string]bool{}}
+	for i := range mostOrders {
+		o.holding[fmt.Sprintf("%d-1", i)] = true
+	}
+	p := desk(t, o)
+	for i := range mostOrders + 1 {
+		id := fmt.Sprintf("%d-1", i)
+		give(t, p, id)
+		if i < mostOrders {
+			until(t, "it has begun", func() bool { return o.has(&o.begun, id) })
+		}
+	}
+	last := fmt.Sprintf("%d-1", mostOrders)
+	for _, id := range []string{last, "0-1"} {
+		if _, err := p.State().Teardown(t.Context(), order(t, p, id).Metadata()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, id+" is gone", func() bool { return order(t, p, id) == nil })
+	}
+	if !o.has(&o.ended, "0-1") || o.has(&o.begun, last) {
+		t.Errorf("begun %v, ended %v", o.begun, o.ended)
+	}
+	give(t, p, "77-1")
+	until(t, "there is room for another one", func() bool { return order(t, p, "77-1").TypedSpec().State == work.OrderDone })
+}
+
+func TestCheckOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec work.OrderSpec
+		says string
+	}{
+		"evict":               {work.OrderSpec{Kind: work.Evict, Target: "007-1"}, ""},
+		"restored":            {work.OrderSpec{Kind: work.Restored}, ""},
+		"nothing":             {work.OrderSpec{}, `kind is "", must be evict, accept-older, refuse-older or restored`},
+		"unknown":             {work.OrderSpec{Kind: "format"}, `kind is "format"`},
+		"evict nothing":       {work.OrderSpec{Kind: work.Evict}, `target is ""`},
+		"evict a path":        {work.OrderSpec{Kind: work.Evict, Target: "../../etc"}, "must be N-M"},
+		"restored of what":    {work.OrderSpec{Kind: work.Restored, Target: "1-1"}, "must be empty"},
+		"done already":        {work.OrderSpec{Kind: work.Restored, State: work.OrderDone}, "the node writes them"},
+		"with a made-up time": {work.OrderSpec{Kind: work.Restored, At: time.Now()}, "the node writes them"},
+	} {
+		o := work.NewOrder("1", c.spec)
+		err := CheckOrder(o)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		}
+		if name == "evict" && o.TypedSpec().Target != "7-1" {
+			t.Errorf("the target is %q", o.TypedSpec().Target)
+		}
+	}
+}
+
+// TestClockIsAnInput: a change of the trust in the time wakes the engine; no other change of the clock does.
+func TestClockIsAnInput(t *testing.T) {
+	p := open(t, Config{})
+	changed := make(chan struct{}, 10)
+	p.Add(NewEngine(EngineConfig{Orders: refusing{}, ClockChanged: func() { changed <- struct{}{} }, Log: zerolog.Nop()}))
+	clocks := make(chan host.ClockSpec, 1)
+	looked := make(chan struct{}, 1)
+	var shown host.ClockSpec
+	p.Add(&Observer{Of: &host.Clock{}, Changed: looked, Log: zerolog.Nop(), Look: func(context.Context) ([]resource.Resource, error) {
+		select {
+		case shown = <-clocks:
+		default:
+		}
+		return []resource.Resource{host.NewClock(shown)}, nil
+	}})
+	run(t, p)
+	for i, level := range []string{"stop", "none", "remove"} {
+		clocks <- host.ClockSpec{Level: level, Why: fmt.Sprint(i)}
+		looked <- struct{}{}
+		select {
+		case <-changed:
+		case <-time.After(soon):
+			t.Fatalf("the engine doesn't hear that the level is %s", level)
+		}
+	}
+}
