@@ -29,12 +29,14 @@ func steps() []step {
 		{"start an explorer", startExplorer},
 		{"start a node", startNode},
 		{"make a user's key", makeKeys},
+		{"watch the node's workloads from now on", watchState},
 		{"push signed reservations; the node makes real volumes", applyVolumes},
 		{"look at the volumes on the node's disk", lookAtVolumes},
 		{"write past a volume's size", writePastSize},
 		{"read the counters over the bus, from another process", readCounters},
 		{"make a private network with croft's own commands", makeNetwork},
 		{"run two containers on it; one mounts a volume and serves HTTP", runContainers},
+		{"look at who uses what, and renew it", whoUsesWhat},
 		{"they find each other by name", talkOnNetwork},
 		{"read its logs, run a command in it, see what it uses", talkToContainer},
 		{"kill its program: it is started again", killProgram},
@@ -51,6 +53,7 @@ func steps() []step {
 		{"end the namespace, signed: its zdb goes with it", leaveNamespace},
 		{"end the containers and the network, signed", leaveNetwork},
 		{"delete the rest, signed", deleteRest},
+		{"look at what the watch has seen, and at the events", whatWasSeen},
 		{"take the machine back: nothing is left", nothingLeft},
 	}
 }

@@ -26,6 +26,8 @@ type world struct {
 	net            private
 	db             store
 	cluster        *kubernetes
+	// watch writes down every change of the node's workloads.
+	watch *process
 }
 
 func newWorld(bin string) (*world, error) {
@@ -57,6 +59,7 @@ func newWorld(bin string) (*world, error) {
 
 // close takes everything down, whatever state it is in.
 func (w *world) close() error {
+	w.watch.stop()
 	w.node.process.stop()
 	w.explorer.process.stop()
 	if w.explorer.liar != nil {

@@ -23,6 +23,7 @@ func Readiness(judge func(ctx context.Context, r controller.Reader) (host.Readin
 		},
 	}, transform.WithExtraInputs(
 		weak(&host.Store{}), weak(&host.Clock{}), weak(&host.Explorer{}), weak(&host.Module{}), weak(&parts.Pool{}), weak(&work.Orphan{}),
+		weak(&parts.ZDBServer{}), weak(&parts.VirtualMachine{}),
 	))
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/registry"
 	"github.com/croft-edge/croft/pkg/statesocket"
 )
@@ -153,11 +155,13 @@ func shown(t *testing.T, socket string) {
 	defer client.Close()
 	for deadline := time.Now().Add(time.Minute); ; {
 		s, err := nodestatus.Read(t.Context(), client)
-		if err == nil && s.Version == "v9" && s.OneProcess && len(s.Storage.Pools) == 1 {
+		_, ready := safe.StateGetByID[*host.Readiness](t.Context(), client, host.Node)
+		_, room := safe.StateGetByID[*host.Capacity](t.Context(), client, host.Node)
+		if err == nil && ready == nil && room == nil && s.Version == "v9" && s.OneProcess && len(s.Storage.Pools) == 1 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("status %+v, %v", s, err)
+			t.Fatalf("status %+v, %v; readiness %v, capacity %v", s, err, ready, room)
 		}
 		select {
 		case <-t.Context().Done():
