@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
 			"waitfor": waitFor, "shows": shows, "locked": locked, "neighbour": neighbour, "hash": hashCommand, "registry": registryCommand,
-			"machine": machineCommand, "admin-conf": adminConf, "state": stateCommand, "contains": contains,
+			"machine": machineCommand, "admin-conf": adminConf, "state": stateCommand, "debug": debugCommand, "contains": contains,
 		},
 	})
 }

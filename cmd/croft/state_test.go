@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -9,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/croft-edge/croft/internal/testing/statetest"
+	"github.com/croft-edge/croft/pkg/privatesocket"
 	"github.com/croft-edge/croft/pkg/statesocket"
 )
 
@@ -103,4 +108,35 @@ func setCondition(spec *statetest.WorkloadSpec, name, value string) {
 		}
 	}
 	spec.Conditions = append(spec.Conditions, c)
+}
+
+// debugCommand: debug FOLDER: the node of this machine serves the dumps in the folder, all.yaml and NAME.yaml, in the form of
+// package dump of croftd. A name without a file is unknown, and busy.yaml is a refusal.
+func debugCommand(ts *testscript.TestScript, _ bool, args []string) {
+	folder := ts.MkAbs(args[0])
+	l, err := privatesocket.Listen(context.Background(), privatesocket.Config{Path: ts.Getenv("CROFT_DEBUG_SOCKET")})
+	ts.Check(err)
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, name string) {
+		text, err := os.ReadFile(filepath.Join(folder, filepath.Base(name)+".yaml"))
+		if err != nil {
+			text = []byte("{}\n")
+		}
+		if name == "busy" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, string(text))
+	}
+	mux.HandleFunc("GET /dump", func(w http.ResponseWriter, _ *http.Request) { answer(w, "all") })
+	mux.HandleFunc("GET /dump/{name}", func(w http.ResponseWriter, r *http.Request) { answer(w, r.PathValue("name")) })
+	server := &http.Server{Handler: mux}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	ts.Defer(func() {
+		server.Close()
+		<-done
+	})
 }

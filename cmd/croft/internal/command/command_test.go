@@ -42,7 +42,7 @@ func commands() [][]string {
 		{"id", "create"}, {"id", "restore"}, {"id", "show"},
 		{"farm", "create"}, {"farm", "list"}, {"farm", "show"}, {"farm", "approve"},
 		{"node", "list"}, {"node", "show"},
-		{"plan"}, {"apply"}, {"import"}, {"status"}, {"renew"}, {"delete"}, {"counters"},
+		{"plan"}, {"apply"}, {"import"}, {"status"}, {"renew"}, {"delete"}, {"counters"}, {"get"}, {"dump"}, {"graph"},
 		{"network", "create"}, {"network", "add-node"}, {"network", "add-access"}, {"network", "remove-node"}, {"network", "remove-access"},
 		{"network", "remove"}, {"network", "list"}, {"network", "show"}, {"network", "graph"},
 		{"logs"}, {"exec"}, {"stats"}, {"kubeconfig"},

@@ -60,7 +60,7 @@ func newApp(s *shell.Shell) *cli.App {
 		identity.Command(s), fleet.Farms(s), fleet.Nodes(s),
 		projects.Plan(s), projects.Apply(s), projects.Import(s), projects.Status(s), projects.Renew(s), projects.Delete(s), networks.Command(s),
 		containers.Logs(s), containers.Exec(s), containers.Stats(s), clusters.Kubeconfig(s),
-		reservations.Command(s), inspect.Get(s), fleet.Counters(s),
+		reservations.Command(s), inspect.Get(s), inspect.Dump(s), inspect.Graph(s), fleet.Counters(s),
 		completionCommand(app), versionCommand(s), exitCodes(),
 	}
 	app.Action = noSuchCommand

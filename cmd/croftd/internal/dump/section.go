@@ -1,0 +1,135 @@
+package dump
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/pkg/errors"
+)
+
+// section is one that is read by one goroutine at a time. A reading that doesn't end in time is left behind, and
+// keeps the section busy, so that a section that hangs costs one goroutine, however often it is dumped.
+type section struct {
+	Section
+	busy atomic.Bool
+}
+
+// all reads every section, beside each other.
+func (s *Server) all(ctx context.Context) []member {
+	out := make([]member, len(s.sections))
+	var reading sync.WaitGroup
+	for i, one := range s.sections {
+		reading.Go(func() { out[i] = one.member(ctx, s.limits) })
+	}
+	reading.Wait()
+	return out
+}
+
+// one reads the section of that name, else the resources of the type of that name; others have no members.
+func (s *Server) one(ctx context.Context, name string) []member {
+	for _, one := range s.sections {
+		if one.Name == name {
+			return []member{one.member(ctx, s.limits)}
+		}
+	}
+	if s.resources == nil {
+		return nil
+	}
+	found := false
+	resources := &section{Section: Section{Name: name, Read: func(ctx context.Context) (any, error) {
+		value, ok, err := s.resources.named(ctx, name)
+		found = ok || err != nil
+		return value, err
+	}}}
+	m := resources.member(ctx, s.limits)
+	if !found {
+		return nil
+	}
+	return []member{m}
+}
+
+// member reads the section. What goes wrong becomes its content.
+func (s *section) member(ctx context.Context, limits Limits) member {
+	raw, err := s.read(ctx, limits)
+	if err != nil {
+		raw, _ = json.Marshal(map[string]string{"error": err.Error()})
+	}
+	return member{name: s.Name, raw: raw}
+}
+
+func (s *section) read(ctx context.Context, limits Limits) (json.RawMessage, error) {
+	if !s.busy.CompareAndSwap(false, true) {
+		return nil, errors.Errorf("cannot read section %s: an earlier reading hasn't returned", s.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limits.Time)
+	defer cancel()
+	type result struct {
+		raw json.RawMessage
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer s.busy.Store(false)
+		raw, err := s.encoded(ctx, limits.Size)
+		done <- result{raw, err}
+	}()
+	select {
+	case r := <-done:
+		return r.raw, r.err
+	case <-ctx.Done():
+		return nil, errors.Errorf("cannot read section %s within %s", s.Name, limits.Time)
+	}
+}
+
+func (s *section) encoded(ctx context.Context, size int) (raw json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			raw, err = nil, errors.Errorf("cannot read section %s: it panicked: %v", s.Name, p)
+		}
+	}()
+	value, err := s.Read(ctx)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot read section %s", s.Name)
+	}
+	out := &limited{left: size}
+	if err := jsonv2.MarshalWrite(out, value, jsonv1.DefaultOptionsV1()); err != nil {
+		if errors.Is(err, errTooLarge) {
+			return nil, errors.Errorf("cannot show section %s: it is larger than %d bytes", s.Name, size)
+		}
+		return nil, errors.Wrapf(err, "cannot show section %s", s.Name)
+	}
+	return out.Bytes(), nil
+}
+
+// errTooLarge ends the encoding of what is too large.
+var errTooLarge = errors.New("it is too large")
+
+// limited is a buffer that takes so many bytes and no more.
+type limited struct {
+	bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, errTooLarge
+	}
+	return l.Buffer.Write(p)
+}
+
+// goroutines is the profile of goroutines as text: those with the same stack together.
+func goroutines(context.Context) (any, error) {
+	var out bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&out, 1); err != nil {
+		return nil, err
+	}
+	// YAML shows a text with tabs in quotes, on one line.
+	return strings.ReplaceAll(strings.TrimSpace(out.String()), "\t", "  "), nil
+}
