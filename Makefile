@@ -138,9 +138,11 @@ vuln: ## known vulnerabilities in what croft uses; needs https://vuln.go.dev, or
 	@$(BIN)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
 .PHONY: generate
-generate: ## make the stubs of the modules' contracts, and the table in docs/flow.md, anew
+generate: ## make anew the stubs of contracts, the table in docs/flow.md, and the graph of controllers
 	@go run ./pkg/bus/stubgen
 	@go test -count=1 -run TestTheDocumentShowsTheTable ./provision/lifecycle -args -update
+	@bootstrap/setup graphviz
+	@WRITE_DOCS=1 go test -count=1 -run TestGraphIsCurrent ./cmd/croftd/internal/daemon
 
 .PHONY: xterm
 xterm: ## fetch the terminal page's xterm.js anew, as pinned in cmd/croft-init/internal/web/xterm.json; needs npm

@@ -50,6 +50,7 @@ type world struct {
 	provisioners map[workload.Type]provisioner.Provisioner
 	admission    provision.Admission
 	limits       provision.Limits
+	board        provision.Board
 	// poll, when set, is how long the explorer holds a poll without news.
 	poll time.Duration
 	// wrap, when set, wraps the engine's records.
@@ -164,6 +165,7 @@ func (w *world) config(steps *stepper) provision.Config {
 		Feedback:     w.feedback(records, steps),
 		Clock:        w.clock,
 		Orphans:      w.orphans,
+		Board:        w.board,
 		Limits:       w.limits,
 		Log:          w.log,
 	}

@@ -110,7 +110,7 @@ func (p croftd) serve(process string) cli.ActionFunc {
 		for _, name := range loaded.Ignored {
 			log.Warn().Str("name", name).Msg("environment variable ignored: it isn't a setting")
 		}
-		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
+		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Shown: loaded.Show(), Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
 	}
 }
 

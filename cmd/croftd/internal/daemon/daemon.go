@@ -26,6 +26,8 @@ import (
 // Config configures a process of the node.
 type Config struct {
 	config.Config
+	// Shown are the settings as an operator may see them, without secrets.
+	Shown []config.Shown
 	// Process is the part of the node in this process: module.Whole, on a bus inside the process;
 	// module.Provision or a module's name, on the bus at Config.Bus.
 	Process string

@@ -37,6 +37,9 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err := d.startState(ctx, parts, s); err != nil {
 		return err
 	}
+	if err := d.startDebug(ctx, parts, s); err != nil {
+		return err
+	}
 	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
 	}

@@ -1,0 +1,133 @@
+package provision_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// brokenBoard panics at the methods that it is told.
+type brokenBoard struct {
+	mu     sync.Mutex
+	broken []string
+	events []work.EventSpec
+	shown  map[string]work.WorkloadSpec
+	calls  map[string]int
+}
+
+func newBrokenBoard(broken ...string) *brokenBoard {
+	return &brokenBoard{broken: broken, shown: map[string]work.WorkloadSpec{}, calls: map[string]int{}}
+}
+
+func (b *brokenBoard) call(method string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls[method]++
+	if slices.Contains(b.broken, method) {
+		panic("the board is broken at " + method)
+	}
+}
+
+func (b *brokenBoard) Workloads(shown []work.WorkloadSpec, gone []string) {
+	b.call("Workloads")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range shown {
+		b.shown[s.ID] = s
+	}
+	for _, id := range gone {
+		delete(b.shown, id)
+	}
+}
+
+func (b *brokenBoard) Orphans([]work.OrphanSpec) { b.call("Orphans") }
+
+func (b *brokenBoard) Event(e work.EventSpec) {
+	b.call("Event")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events = append(b.events, e)
+}
+
+// reasons are the reasons of an object's events, each run of the same once.
+func (b *brokenBoard) reasons(object string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []string
+	for _, e := range b.events {
+		if e.Object == object {
+			out = append(out, e.Operation+" "+e.Reason)
+		}
+	}
+	return slices.Compact(out)
+}
+
+// TestABrokenBoardStopsNothing: a whole life goes on whichever method of the board fails at each call.
+func TestABrokenBoardStopsNothing(t *testing.T) {
+	for _, broken := range [][]string{{"Workloads"}, {"Orphans"}, {"Event"}, {"Workloads", "Orphans", "Event"}} {
+		t.Run(strings.Join(broken, " "), func(t *testing.T) {
+			board, watched := newBrokenBoard(broken...), &watchedProvisioner{}
+			inWorld(t, func(w *world) {
+				w.board = board
+				w.limits.Drift = time.Minute
+				w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: watched}
+			}, func(t *testing.T, w *world, n *incarnation) {
+				volume := w.volume(yearLong)
+				network := w.explorer.push(w.netOf("net", yearLong))
+				w.answered(volume, workload.StateOK)
+				w.answered(network, workload.StateOK)
+				watched.change(network, "its bridge is gone")
+				w.until("it is repaired", func() bool { s, err := n.engine.StatusOf(network); return err == nil && s.Restored == 1 })
+				for _, id := range []string{volume, network} {
+					w.remove(id)
+					w.answered(id, workload.StateDeleted)
+				}
+				for _, method := range broken {
+					if board.calls[method] == 0 {
+						t.Errorf("%s was never called", method)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestALifeInEvents: a life with all four operations is on the board: made, drifted and repaired, deleted, forgotten.
+func TestALifeInEvents(t *testing.T) {
+	board, watched := newBrokenBoard(), &watchedProvisioner{}
+	inWorld(t, func(w *world) {
+		w.board = board
+		w.limits.Drift = time.Minute
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: watched}
+	}, func(t *testing.T, w *world, n *incarnation) {
+		network := w.explorer.push(w.netOf("net", func(r *workload.Reservation) { r.Duration = 24 * time.Hour }))
+		w.answered(network, workload.StateOK)
+		watched.change(network, "its bridge is gone")
+		w.until("it is repaired", func() bool { s, err := n.engine.StatusOf(network); return err == nil && s.Restored == 1 })
+		w.remove(network)
+		w.answered(network, workload.StateDeleted)
+		time.Sleep(48 * time.Hour)
+		w.until("it is forgotten", func() bool { return w.forgotten(network) })
+		want := []string{"Put Created", "Secondary Drifted", "Secondary Restored", "Delete Deleted", "Purge Forgotten"}
+		got := slices.DeleteFunc(board.reasons("network/"+network), func(r string) bool { return r == "Put Pulling" })
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+		board.mu.Lock()
+		defer board.mu.Unlock()
+		for _, e := range board.events {
+			if e.User != w.user.ID() {
+				t.Errorf("an event of another user: %+v", e)
+			}
+		}
+		if len(board.shown) != 0 {
+			t.Errorf("still shown: %v", board.shown)
+		}
+	})
+}
