@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/workqueue"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -24,6 +25,8 @@ type History struct {
 	total map[workload.Type]uint64
 	// logged are the keys of LogOnce.
 	logged map[string]bool
+	// rests holds how often in a row each drifted again in the same way, and until when it isn't attempted.
+	rests *workqueue.Schedule[string]
 	// ends are the last ends of effects, for as long as a look may be older; at
 	// sweepAt entries the outdated ones are dropped.
 	ends    map[string]time.Time
@@ -39,15 +42,11 @@ type entry struct {
 	since time.Duration
 	// restored counts the repairs.
 	restored int
-	// row counts the times in a row that it drifted again in the same way; it isn't
-	// attempted again before rest.
-	row  int
-	rest time.Duration
 }
 
 // NewHistory returns an empty history.
 func NewHistory() *History {
-	return &History{of: map[string]*entry{}, total: map[workload.Type]uint64{}, logged: map[string]bool{}, ends: map[string]time.Time{}, sweepAt: endsMost}
+	return &History{of: map[string]*entry{}, total: map[workload.Type]uint64{}, logged: map[string]bool{}, rests: workqueue.NewSchedule[string](nil), ends: map[string]time.Time{}, sweepAt: endsMost}
 }
 
 // endsMost is how many ends are remembered before any is dropped; endsFor is how
@@ -89,10 +88,10 @@ func (h *History) Notice(rec store.Record, last Drift, now time.Duration, backof
 		h.of[id] = w
 	}
 	if w.last.What != last.What {
-		w.row = 0 // something else has happened to it
+		h.rests.Forget(id) // something else has happened to it
 	}
-	if w.row++; w.row > 1 {
-		w.rest = now + backoff.Delay(w.row)
+	if row := h.rests.Fail(id); row > 1 {
+		h.rests.Set(id, 0, int64(now+backoff.Delay(row)))
 	}
 	if w.open && w.last.What == last.What {
 		return false
@@ -129,7 +128,7 @@ func (h *History) Calm(t workload.Type, differing []Difference) {
 	}
 	for id, w := range h.of {
 		if w.kind == t && !w.open && !still[id] {
-			w.row, w.rest = 0, 0
+			h.rests.Drop(id)
 		}
 	}
 }
@@ -138,8 +137,8 @@ func (h *History) Calm(t workload.Type, differing []Difference) {
 func (h *History) Resting(id string, now time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	w := h.of[id]
-	return w != nil && now < w.rest
+	until, rests := h.rests.At(id)
+	return rests && int64(now) < until
 }
 
 // Forget drops a workload that isn't wanted any more.
@@ -147,6 +146,7 @@ func (h *History) Forget(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.of, id)
+	h.rests.Drop(id)
 	delete(h.logged, ProblemVerify+" "+id)
 }
 
@@ -196,5 +196,5 @@ func (h *History) LogOnce(problem, id string, log func()) {
 func (h *History) Size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.of)
+	return max(len(h.of), h.rests.Failing(), h.rests.Len())
 }

@@ -1,13 +1,13 @@
 package drift
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/workqueue"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/source"
@@ -46,16 +46,15 @@ type Orphans struct {
 	mu    sync.Mutex
 	known []Orphan
 	read  bool
-	// failed counts the failed removals in a row; no removal is tried before retry, by
-	// the node's uptime. going are the removals in flight.
-	failed map[OrphanKey]int
-	retry  map[OrphanKey]time.Duration
-	going  map[OrphanKey]bool
+	// retries holds the failed removals, and when each is tried again, by the node's uptime. going are the
+	// removals in flight.
+	retries *workqueue.Schedule[OrphanKey]
+	going   map[OrphanKey]bool
 }
 
 // NewOrphans returns an empty Orphans that keeps them in book, which may be nil.
 func NewOrphans(book OrphanBook) *Orphans {
-	return &Orphans{book: book, failed: map[OrphanKey]int{}, retry: map[OrphanKey]time.Duration{}, going: map[OrphanKey]bool{}}
+	return &Orphans{book: book, retries: workqueue.NewSchedule[OrphanKey](nil), going: map[OrphanKey]bool{}}
 }
 
 // OrphanBook keeps the known orphans over restarts.
@@ -97,7 +96,8 @@ func (o *Orphans) Due(one Orphan, now clock.Reading, grace time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	k := one.Key()
-	return lifecycle.Lasted(grace, one.From, now) && !o.going[k] && now.Uptime >= o.retry[k]
+	at, later := o.retries.At(k)
+	return lifecycle.Lasted(grace, one.From, now) && !o.going[k] && (!later || int64(now.Uptime) >= at)
 }
 
 // Removing notes that the removal of an orphan has begun.
@@ -114,14 +114,10 @@ func (o *Orphans) Postpone(one Orphan, now time.Duration, backoff source.Backoff
 	k := one.Key()
 	delete(o.going, k)
 	if !slices.ContainsFunc(o.known, func(other Orphan) bool { return other.Key() == k }) {
-		delete(o.failed, k)
-		delete(o.retry, k)
+		o.retries.Drop(k)
 		return 0 // it is gone already
 	}
-	o.failed[k]++
-	wait := backoff.Delay(o.failed[k])
-	o.retry[k] = now + wait
-	return wait
+	return o.retries.Retry(k, int64(now), backoff)
 }
 
 // Removed notes that an orphan was removed.
@@ -130,8 +126,7 @@ func (o *Orphans) Removed(one Orphan) {
 	defer o.mu.Unlock()
 	k := one.Key()
 	delete(o.going, k)
-	delete(o.failed, k)
-	delete(o.retry, k)
+	o.retries.Drop(k)
 	o.known = slices.DeleteFunc(o.known, func(other Orphan) bool { return other.Key() == k })
 }
 
@@ -144,8 +139,7 @@ func (o *Orphans) Set(known []Orphan) {
 	for _, each := range known {
 		still[each.Key()] = true
 	}
-	maps.DeleteFunc(o.failed, func(k OrphanKey, _ int) bool { return !still[k] })
-	maps.DeleteFunc(o.retry, func(k OrphanKey, _ time.Duration) bool { return !still[k] })
+	o.retries.DropUnless(func(k OrphanKey) bool { return still[k] })
 }
 
 // Load returns the known orphans: from the book before the first Set, from memory without a book.
@@ -171,7 +165,7 @@ func (o *Orphans) Save(known []Orphan) error {
 func (o *Orphans) Size() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.going) + len(o.failed) + len(o.retry) + len(o.known)
+	return len(o.going) + max(o.retries.Failing(), o.retries.Len()) + len(o.known)
 }
 
 // InFlight is the number of removals in flight.

@@ -4,9 +4,11 @@ package timers
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/workqueue"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
@@ -15,19 +17,20 @@ import (
 // Timers are the records' next times. They are for one goroutine alone.
 type Timers struct {
 	// tries are by the node's uptime: the next attempt, the next look.
-	tries *source.Due
+	tries *workqueue.Schedule[string]
 	// stops are ends by a clock of level Stop, removals ends by one of level Remove,
 	// proofs ends by the node's uptime.
-	stops    *source.Due
-	removals *source.Due
-	proofs   *source.Due
+	stops    *workqueue.Schedule[string]
+	removals *workqueue.Schedule[string]
+	proofs   *workqueue.Schedule[string]
 	// look is the longest sleep: a clock may be set meanwhile.
 	look time.Duration
 }
 
 // New returns timers without a record; look is the longest time that Wait returns.
 func New(look time.Duration) *Timers {
-	return &Timers{tries: source.NewDue(), stops: source.NewDue(), removals: source.NewDue(), proofs: source.NewDue(), look: look}
+	empty := func() *workqueue.Schedule[string] { return workqueue.NewSchedule[string](strings.Compare) }
+	return &Timers{tries: empty(), stops: empty(), removals: empty(), proofs: empty(), look: look}
 }
 
 // Try has a record looked at after a delay.
@@ -37,7 +40,7 @@ func (t *Timers) Try(rec store.Record, now clock.Reading, after time.Duration) {
 
 // Forget drops an ID.
 func (t *Timers) Forget(id string) {
-	for _, each := range []*source.Due{t.tries, t.stops, t.removals, t.proofs} {
+	for _, each := range []*workqueue.Schedule[string]{t.tries, t.stops, t.removals, t.proofs} {
 		each.Remove(id)
 	}
 }
@@ -108,7 +111,7 @@ func (t *Timers) Due(now clock.Reading) []string {
 // Wait is how long nothing will be due, at most look.
 func (t *Timers) Wait(now clock.Reading) time.Duration {
 	wait := int64(t.look)
-	sooner := func(d *source.Due, now int64) {
+	sooner := func(d *workqueue.Schedule[string], now int64) {
 		if at, some := d.Next(); some {
 			wait = min(wait, max(at-now, 0))
 		}
