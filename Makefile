@@ -138,9 +138,10 @@ vuln: ## known vulnerabilities in what croft uses; needs https://vuln.go.dev, or
 	@$(BIN)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
 .PHONY: generate
-generate: ## make anew the stubs of contracts, the table in docs/flow.md, and the graph of controllers
+generate: ## make anew the stubs of contracts, the table in docs/flow.md, the schema of settings, and the graph of controllers
 	@go run ./pkg/bus/stubgen
 	@go test -count=1 -run TestTheDocumentShowsTheTable ./provision/lifecycle -args -update
+	@go test -count=1 -run TestTheSchemaIsPublished ./cmd/croftd/internal/config -args -update
 	@bootstrap/setup graphviz
 	@WRITE_DOCS=1 go test -count=1 -run TestGraphIsCurrent ./cmd/croftd/internal/daemon
 

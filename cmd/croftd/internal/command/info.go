@@ -22,7 +22,8 @@ func outputFlag(value, usage string) cli.Flag {
 func (p croftd) configCommand() *cli.Command {
 	return &cli.Command{
 		Name: "config", Usage: "print the settings in force and their sources; passwords are masked",
-		Flags: append(p.settingFlags(), outputFlag("yaml", "yaml or json")),
+		Flags:       append(p.settingFlags(), outputFlag("yaml", "yaml or json")),
+		Subcommands: []*cli.Command{p.checkCommand()},
 		Action: func(c *cli.Context) error {
 			loaded, err := p.load(c)
 			if err != nil {

@@ -168,7 +168,7 @@ func TestRefused(t *testing.T) {
 		{"number", "farm-id: -1\n", "", "", "a whole number"},
 		{"switch", "accept-signature-v1: yes please\n", "", "", "true or false"},
 		{"a clock that is trusted somewhat", "", "", "trust-explorer-clock=stop", "true or false"},
-		{"type", "", "", "pool-type=NVME", "SSD or HDD"},
+		{"type", "", "", "pool-type=NVME", "one of SSD, HDD"},
 		{"disk", "", "", "disk=NVME:/dev/sda", `SSD:/dev/name or HDD:/dev/name; "NVME:/dev/sda" isn't`},
 		{"relative disk", "", "", "disk=sda", `"sda" isn't`},
 		{"disk twice", "", "", "disk=SSD:/dev/a,HDD:/dev/a", "/dev/a is named twice"},

@@ -2,11 +2,12 @@ package config
 
 import (
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // DefaultFile is read when no other file is named; it may be missing.
@@ -54,13 +55,19 @@ type Loaded struct {
 	Ignored []string
 }
 
-// Load reads all settings and checks them.
+// Load reads all settings and checks them. Its error is the first of Check.
 func Load(from From) (*Loaded, error) {
-	settings := Settings(from.Modules)
-	name, file, err := readFile(from.File, settings)
-	if err != nil {
-		return nil, err
+	loaded, faults := Check(from)
+	if len(faults) > 0 {
+		return nil, faults[0]
 	}
+	return loaded, nil
+}
+
+// Check is Load for people who repair a configuration: it returns all that is wrong.
+func Check(from From) (*Loaded, []error) {
+	settings := Settings(from.Modules)
+	name, file, faults := readFile(from.File, settings)
 	env := environment(from.Environ)
 	loaded := &Loaded{File: name}
 	for _, s := range settings {
@@ -78,8 +85,8 @@ func Load(from From) (*Loaded, error) {
 			v.Text, v.Source = text, "flag --"+s.Name
 		}
 		v.Text = loaded.expand(v.Text)
-		if err := s.Set(&loaded.Config, v.Text); err != nil {
-			return nil, errors.Errorf("cannot use %s = %q (from %s): it must be %s", s.Name, Masked(v.Text), v.Source, err)
+		if err := s.Set.Parse(&loaded.Config, v.Text); err != nil {
+			faults = append(faults, v.refuse(err.Error()))
 		}
 		loaded.Values = append(loaded.Values, v)
 	}
@@ -88,7 +95,21 @@ func Load(from From) (*Loaded, error) {
 		loaded.Ignored = append(loaded.Ignored, name)
 	}
 	slices.Sort(loaded.Ignored)
-	return loaded, loaded.validate()
+	if len(faults) > 0 {
+		return nil, faults // relations between wrong values would only confuse
+	}
+	if faults := loaded.validate(); len(faults) > 0 {
+		return nil, faults
+	}
+	return loaded, nil
+}
+
+// mostShown bounds how much of a refused value is shown, in bytes.
+const mostShown = 256
+
+// refuse is the error of a value that isn't allowed.
+func (v Value) refuse(allowed string) error {
+	return errors.Errorf("cannot use %s = %q (from %s): it must be %s", v.Setting.Name, clip.Text(Masked(v.Text), mostShown), v.Source, allowed)
 }
 
 // expand replaces the names of earlier settings in a default.
@@ -111,18 +132,18 @@ func environment(environ []string) map[string]string {
 }
 
 // readFile reads the configuration file and returns its name; the default file may be missing.
-func readFile(name string, settings []Setting) (string, map[string]fileValue, error) {
+func readFile(name string, settings []Setting) (string, map[string]fileValue, []error) {
 	optional := name == "" || name == DefaultFile
 	if name == "" {
 		name = DefaultFile
 	}
-	raw, err := os.ReadFile(name)
+	raw, err := readText(name)
 	if optional && errors.Is(err, fs.ErrNotExist) {
 		return "", nil, nil
 	}
 	if err != nil {
-		return "", nil, errors.Wrap(err, "cannot read the configuration")
+		return "", nil, []error{err}
 	}
-	values, err := parseFile(name, raw, settings)
-	return name, values, err
+	values, faults := parseFile(name, raw, settings)
+	return name, values, faults
 }

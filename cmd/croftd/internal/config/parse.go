@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"math/bits"
 	"net"
 	"net/url"
@@ -21,29 +22,29 @@ const nowhere = "none"
 
 // SetPath reads an absolute path.
 func SetPath(field func(*Config) *string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`/.*`, func(c *Config, text string) error {
 		if !filepath.IsAbs(text) {
 			return errors.New("an absolute path")
 		}
 		*field(c) = filepath.Clean(text)
 		return nil
-	}
+	})
 }
 
 // SetOptionalPath reads an absolute path, or an empty text.
 func SetOptionalPath(field func(*Config) *string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`(/.*)?`, func(c *Config, text string) error {
 		if text == "" {
 			*field(c) = ""
 			return nil
 		}
-		return SetPath(field)(c, text)
-	}
+		return SetPath(field).Parse(c, text)
+	})
 }
 
 // SetPaths reads a list of absolute paths.
 func SetPaths(field func(*Config) *[]string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`/.*`, func(c *Config, text string) error {
 		*field(c) = nil
 		for _, item := range Split(text) {
 			if !filepath.IsAbs(item) {
@@ -52,11 +53,11 @@ func SetPaths(field func(*Config) *[]string) Setter {
 			*field(c) = append(*field(c), filepath.Clean(item))
 		}
 		return nil
-	}
+	})
 }
 
 func httpURL(field func(*Config) *string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`([A-Za-z]+://.+)?`, func(c *Config, text string) error {
 		if text != "" {
 			u, err := url.Parse(text)
 			if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
@@ -65,11 +66,11 @@ func httpURL(field func(*Config) *string) Setter {
 		}
 		*field(c) = strings.TrimRight(text, "/")
 		return nil
-	}
+	})
 }
 
 func busURL(field func(*Config) *string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`([A-Za-z]+://.+)?`, func(c *Config, text string) error {
 		if text != "" {
 			u, err := url.Parse(text)
 			unix := err == nil && u.Scheme == "unix" && filepath.IsAbs(u.Path) && u.Host == ""
@@ -80,11 +81,11 @@ func busURL(field func(*Config) *string) Setter {
 		}
 		*field(c) = text
 		return nil
-	}
+	})
 }
 
 func busListen(field func(*Config) *string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`unix:///.*|none`, func(c *Config, text string) error {
 		if text == nowhere {
 			*field(c) = ""
 			return nil
@@ -95,11 +96,11 @@ func busListen(field func(*Config) *string) Setter {
 		}
 		*field(c) = text
 		return nil
-	}
+	})
 }
 
 func listenAddress(field func(*Config) *string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`.*:\+?[0-9]+|none`, func(c *Config, text string) error {
 		if text == nowhere {
 			*field(c) = ""
 			return nil
@@ -110,7 +111,7 @@ func listenAddress(field func(*Config) *string) Setter {
 		}
 		*field(c) = text
 		return nil
-	}
+	})
 }
 
 // Nowhere is the value of DoorAddress where users don't reach the node by themselves.
@@ -118,7 +119,7 @@ const Nowhere = nowhere
 
 // hostPort reads an external address; an empty text is kept.
 func hostPort(field func(*Config) *string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`(.+:\+?[0-9]+|none)?`, func(c *Config, text string) error {
 		if text != "" && text != nowhere {
 			host, port, err := net.SplitHostPort(text)
 			if n, numErr := strconv.Atoi(port); err != nil || numErr != nil || n < 1 || n > 65535 || host == "" || len(text) > 261 {
@@ -127,32 +128,38 @@ func hostPort(field func(*Config) *string) Setter {
 		}
 		*field(c) = text
 		return nil
-	}
+	})
 }
 
 // SetNumber reads a whole number.
 func SetNumber(field func(*Config) *uint64) Setter {
-	return func(c *Config, text string) error {
+	return Setter{Allowed: Allowed{Max: math.MaxInt64}, Parse: func(c *Config, text string) error {
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil {
 			return errors.New("a whole number of 0 to 2^63-1")
 		}
 		*field(c) = n
 		return nil
-	}
+	}}
 }
 
 // SetSize reads a size in bytes.
 func SetSize(field func(*Config) *uint64) Setter {
-	return func(c *Config, text string) error {
+	return Matching(SizeForm, func(c *Config, text string) error {
 		n, err := ParseSize(text)
 		if err != nil {
 			return err
 		}
 		*field(c) = n
 		return nil
-	}
+	})
 }
+
+// SizeForm is the pattern of sizes. A duration's is durationForm.
+const (
+	SizeForm     = `[0-9]+(B|KiB|MiB|GiB|TiB)?`
+	durationForm = `\+?([0-9]*(\.[0-9]*)?(ns|us|µs|μs|ms|s|m|h))+`
+)
 
 // ParseSize reads a size in bytes: a whole number with B, KiB, MiB, GiB or TiB, or with none.
 func ParseSize(text string) (uint64, error) {
@@ -169,38 +176,39 @@ func ParseSize(text string) (uint64, error) {
 
 // SetDuration reads a duration above 0.
 func SetDuration(field func(*Config) *time.Duration) Setter {
-	return func(c *Config, text string) error {
+	return Matching(durationForm, func(c *Config, text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
 			return errors.New("a duration above 0, such as 30s, 5m or 168h")
 		}
 		*field(c) = d
 		return nil
-	}
+	})
 }
 
 func toggle(field func(*Config) *bool) Setter {
-	return func(c *Config, text string) error {
+	return Setter{Allowed: Allowed{Enum: []string{"true", "false"}}, Parse: func(c *Config, text string) error {
 		if text != "true" && text != "false" {
 			return errors.New("true or false")
 		}
 		*field(c) = text == "true"
 		return nil
-	}
+	}}
 }
 
-func oneOf(field func(*Config) *string, allowed ...string) Setter {
-	return func(c *Config, text string) error {
+// OneOf reads one of the allowed texts.
+func OneOf[T ~string](field func(*Config) *T, allowed ...string) Setter {
+	return Setter{Allowed: Allowed{Enum: allowed}, Parse: func(c *Config, text string) error {
 		if !slices.Contains(allowed, text) {
 			return errors.New("one of " + strings.Join(allowed, ", "))
 		}
-		*field(c) = text
+		*field(c) = T(text)
 		return nil
-	}
+	}}
 }
 
 func ids(field func(*Config) *[]string) Setter {
-	return func(c *Config, text string) error {
+	return Matching(`[1-9A-HJ-NP-Za-km-z]+`, func(c *Config, text string) error {
 		*field(c) = nil
 		for _, item := range Split(text) {
 			if _, err := sign.ParseID(item); err != nil {
@@ -209,12 +217,12 @@ func ids(field func(*Config) *[]string) Setter {
 			*field(c) = append(*field(c), item)
 		}
 		return nil
-	}
+	})
 }
 
 // exceptions are parsed by the dialer, whose error names the item and the reason.
 func exceptions(field func(*Config) *[]dial.Exception) Setter {
-	return func(c *Config, text string) error {
+	return Parsed(func(c *Config, text string) error {
 		*field(c) = nil
 		for _, item := range Split(text) {
 			e, err := dial.ParseException(item)
@@ -224,7 +232,7 @@ func exceptions(field func(*Config) *[]dial.Exception) Setter {
 			*field(c) = append(*field(c), e)
 		}
 		return nil
-	}
+	})
 }
 
 // Split splits a list at commas, trims its items and drops empty ones.
@@ -240,32 +248,32 @@ func Split(text string) []string {
 
 // SetSizeFrom reads a size of no fewer than least bytes; shown is that minimum for people.
 func SetSizeFrom(field func(*Config) *uint64, least uint64, shown string) Setter {
-	return func(c *Config, text string) error {
+	return Setter{Allowed: Allowed{Pattern: SizeForm, Min: least}, Parse: func(c *Config, text string) error {
 		n, err := ParseSize(text)
 		if err != nil || n < least {
 			return errors.Errorf("at least %s, a whole number with B, KiB, MiB, GiB or TiB", shown)
 		}
 		*field(c) = n
 		return nil
-	}
+	}}
 }
 
 // SetNumberIn reads a whole number of a range, its ends included.
 func SetNumberIn(field func(*Config) *uint64, least, most uint64) Setter {
-	return func(c *Config, text string) error {
+	return Setter{Allowed: Allowed{Min: least, Max: most}, Parse: func(c *Config, text string) error {
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil || n < least || n > most {
 			return errors.Errorf("a whole number of %d to %d", least, most)
 		}
 		*field(c) = n
 		return nil
-	}
+	}}
 }
 
 // SetText stores the text of a setting without a field in Config; the module reads it by the setting's
 // name. check, if set, validates it; its error says which values are allowed.
 func SetText(name string, check func(text string) error) Setter {
-	return func(c *Config, text string) error {
+	return Parsed(func(c *Config, text string) error {
 		if check != nil {
 			if err := check(text); err != nil {
 				return err
@@ -276,5 +284,13 @@ func SetText(name string, check func(text string) error) Setter {
 		}
 		c.Texts[name] = text
 		return nil
-	}
+	})
+}
+
+// SetTextOf is SetText of one of the allowed texts.
+func SetTextOf(name string, allowed ...string) Setter {
+	set := OneOf(func(*Config) *string { return new(string) }, allowed...)
+	text := SetText(name, func(text string) error { return set.Parse(nil, text) })
+	text.Allowed = set.Allowed
+	return text
 }

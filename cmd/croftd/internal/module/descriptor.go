@@ -6,6 +6,7 @@ package module
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -140,7 +141,7 @@ func Processes(all []Descriptor) []ceiling.Process {
 func Settings(all []Descriptor) []config.Setting {
 	var out []config.Setting
 	for _, d := range all {
-		out = append(out, d.Settings...)
+		out = append(out, config.OfReader(d.Name, slices.Clone(d.Settings))...)
 	}
 	return out
 }

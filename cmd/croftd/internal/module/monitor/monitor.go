@@ -4,8 +4,10 @@ package monitor
 import (
 	"context"
 
+	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/network"
 	"github.com/croft-edge/croft/modules/monitor"
@@ -27,8 +29,7 @@ func Descriptor() module.Descriptor {
 }
 
 func open(_ context.Context, h module.Host) (*module.Instance, error) {
-	own := append(monitor.DefaultOwnPrefixes(), network.LinkPrefixes(h.Config)...)
-	m, err := monitor.New(monitor.Config{OwnPrefixes: own, Log: h.Log})
+	m, err := monitor.New(moduleConfig(h.Config, h.Log))
 	if err != nil {
 		return nil, err
 	}
@@ -38,4 +39,9 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 		module.Serves(node.SystemObject, node.SeedSystemVersion, m.SeedSystem()),
 		module.Serves(node.HostObject, node.SeedHostVersion, m.SeedHost()),
 	}}, nil
+}
+
+// moduleConfig is the module's configuration.
+func moduleConfig(c config.Config, log zerolog.Logger) monitor.Config {
+	return monitor.Config{OwnPrefixes: append(monitor.DefaultOwnPrefixes(), network.LinkPrefixes(c)...), Log: log}
 }

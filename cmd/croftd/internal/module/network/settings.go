@@ -11,7 +11,7 @@ import (
 // settings are those of the module.
 func settings() []config.Setting {
 	return config.InGroup("Networks", []config.Setting{
-		{Name: "network-uplinks", Kind: config.Text, Default: "169.254.64.0/18", Help: "IPv4 range between the node and its users' networks, two addresses a network; nothing else may use it",
+		{Name: "network-uplinks", Kind: config.Text, Default: "169.254.64.0/18", Help: "IPv4 range between the node and its users' networks, two addresses a network; nothing else may use it", ReadBy: []string{config.Process},
 			Set: prefix(func(c *config.Config) *netip.Prefix { return &c.NetworkUplinks }, isIPv4)},
 		{Name: "public-ip6-range", Kind: config.Text, Default: "", Help: "IPv6 range, routed to this node, that containers with public_ip6 get addresses of; empty: none can be had",
 			Set: prefix(func(c *config.Config) *netip.Prefix { return &c.PublicIP6Range }, isIPv6)},
@@ -36,7 +36,7 @@ func isIPv6(p netip.Prefix) (bool, string) {
 
 // prefix reads a range; an empty text is none.
 func prefix(field func(*config.Config) *netip.Prefix, of family) config.Setter {
-	return func(c *config.Config, text string) error {
+	return config.Parsed(func(c *config.Config, text string) error {
 		if text == "" {
 			*field(c) = netip.Prefix{}
 			return nil
@@ -48,12 +48,12 @@ func prefix(field func(*config.Config) *netip.Prefix, of family) config.Setter {
 		}
 		*field(c) = p
 		return nil
-	}
+	})
 }
 
 // addresses reads a list of addresses, each with or without a port.
 func addresses(field func(*config.Config) *[]netip.AddrPort) config.Setter {
-	return func(c *config.Config, text string) error {
+	return config.Parsed(func(c *config.Config, text string) error {
 		*field(c) = nil
 		for _, item := range config.Split(text) {
 			at, err := netip.ParseAddrPort(item)
@@ -66,5 +66,5 @@ func addresses(field func(*config.Config) *[]netip.AddrPort) config.Setter {
 			*field(c) = append(*field(c), at)
 		}
 		return nil
-	}
+	})
 }

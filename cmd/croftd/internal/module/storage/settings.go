@@ -16,7 +16,7 @@ func settings() []config.Setting {
 		{Name: "pool-size", Kind: config.Size, Default: "20GiB", Help: "size of the pool on a loop file in state-dir; used when no disks are named",
 			Set: config.SetSize(func(c *config.Config) *uint64 { return &c.PoolSize })},
 		{Name: "pool-type", Kind: config.Text, Default: "SSD", Help: "type of the pool on a loop file: SSD or HDD",
-			Set: deviceType(func(c *config.Config) *workload.DeviceType { return (*workload.DeviceType)(&c.PoolType) })},
+			Set: config.OneOf(func(c *config.Config) *workload.DeviceType { return &c.PoolType }, string(workload.SSD), string(workload.HDD))},
 		{Name: "disk", Kind: config.List, Default: "", Help: "whole disks to make pools of, such as SSD:/dev/nvme0n1; without a type, the kernel's",
 			Set: disks(func(c *config.Config) *[]config.Disk { return &c.Disks })},
 		{Name: "wipe-disk", Kind: config.List, Default: "", Help: "disks of the list that may be overwritten though something is on them",
@@ -24,18 +24,8 @@ func settings() []config.Setting {
 	})
 }
 
-func deviceType(field func(*config.Config) *workload.DeviceType) config.Setter {
-	return func(c *config.Config, text string) error {
-		if t := workload.DeviceType(text); t == workload.SSD || t == workload.HDD {
-			*field(c) = t
-			return nil
-		}
-		return errors.New("SSD or HDD")
-	}
-}
-
 func disks(field func(*config.Config) *[]config.Disk) config.Setter {
-	return func(c *config.Config, text string) error {
+	return config.Matching(`((SSD|HDD):)?/.*`, func(c *config.Config, text string) error {
 		*field(c) = nil
 		for _, item := range config.Split(text) {
 			kind, device, typed := strings.Cut(item, ":")
@@ -49,5 +39,5 @@ func disks(field func(*config.Config) *[]config.Disk) config.Setter {
 			*field(c) = append(*field(c), config.Disk{Type: t, Path: filepath.Clean(device)})
 		}
 		return nil
-	}
+	})
 }

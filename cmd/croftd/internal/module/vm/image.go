@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"path/filepath"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/modules/vm/image"
 	"github.com/croft-edge/croft/pkg/fetch"
@@ -24,15 +27,21 @@ func imageSource(text string) error {
 
 // openImages opens the image of Kubernetes VMs. inUse are the files that VMs have.
 func openImages(h module.Host, inUse func() ([]string, bool)) (*image.Images, error) {
-	source, err := image.ParseSource(h.Config.Texts[kubernetes])
+	cfg, err := imageConfig(h.Config, h.Log)
 	if err != nil {
 		return nil, err
 	}
-	return image.Open(image.Config{
-		Source: source, Folder: filepath.Join(h.Config.StateDir, imageFolder), InUse: inUse,
-		Registries: fetch.Config{Dialer: h.Dialer, PlainHTTP: h.Config.Containers.PlainHTTP},
-		Flists:     database.Reader{Command: []string{"/proc/self/exe", "read-flist"}, Confine: ceiling.ConfineUnpack(h.Config, h.Log)}, Log: h.Log,
-	})
+	cfg.InUse, cfg.Registries.Dialer = inUse, h.Dialer
+	return image.Open(cfg)
+}
+
+// imageConfig is the configuration of the image, without its dialer.
+func imageConfig(c config.Config, log zerolog.Logger) (image.Config, error) {
+	source, err := image.ParseSource(c.Texts[kubernetes])
+	return image.Config{
+		Source: source, Folder: filepath.Join(c.StateDir, imageFolder), Registries: fetch.Config{PlainHTTP: c.Containers.PlainHTTP},
+		Flists: database.Reader{Command: []string{"/proc/self/exe", "read-flist"}, Confine: ceiling.ConfineUnpack(c, log)}, Log: log,
+	}, err
 }
 
 // imageProblem is what an operator should know of the image; empty when all is well.

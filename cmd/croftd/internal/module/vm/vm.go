@@ -47,7 +47,7 @@ func Descriptor() module.Descriptor {
 		Name: "vm", Aliases: []string{node.VMModule}, Bus: node.VMModule, Summary: "virtual machines",
 		Settings: config.InGroup("Virtual machines", []config.Setting{
 			{Name: emulator, Kind: config.Text, Default: "qemu-system-x86_64", Help: "QEMU's program: a path, or a name that is found in PATH", Set: config.SetText(emulator, program)},
-			{Name: accelerator, Kind: config.Text, Default: "auto", Help: "what executes guests: auto (kvm where it is seen to work, else tcg), kvm, or tcg", Set: config.SetText(accelerator, accelerators)},
+			{Name: accelerator, Kind: config.Text, Default: "auto", Help: "what executes guests: auto (kvm where it is seen to work, else tcg), kvm, or tcg", Set: config.SetTextOf(accelerator, "auto", "kvm", "tcg")},
 			{Name: kubernetes, Kind: config.Text, Help: "image that Kubernetes VMs boot: a folder, an artifact (oci://REGISTRY/REPOSITORY:TAG or oci://REGISTRY/REPOSITORY@sha256:DIGEST) or a flist (https://HOST/PATH.fl or https://HOST/PATH.fl#sha256=DIGEST); empty for none", Set: config.SetText(kubernetes, imageSource)},
 		}),
 		Commands: []module.Command{{
@@ -80,14 +80,6 @@ func program(text string) error {
 		return errors.New("the path or the name of a program")
 	}
 	return nil
-}
-
-func accelerators(text string) error {
-	switch text {
-	case "auto", "kvm", "tcg":
-		return nil
-	}
-	return errors.New("auto, kvm or tcg")
 }
 
 // Cgroup is the path of the control group that has those of all VMs.

@@ -13,15 +13,15 @@ import (
 // settings are those of the module.
 func settings() []config.Setting {
 	return config.InGroup("zdb", []config.Setting{
-		{Name: "zdb-ports", Kind: config.Text, Default: "9900-9963", Help: "TCP ports of zdb containers, one each; users' containers reach them too",
-			Set: zdbPorts},
+		{Name: "zdb-ports", Kind: config.Text, Default: "9900-9963", Help: "TCP ports of zdb containers, one each; users' containers reach them too", ReadBy: []string{"network", "zdb"},
+			Set: config.Matching(`[0-9]+(-[0-9]+)?`, zdbPorts)},
 		{Name: "zdb-listen", Kind: config.Text, Default: "", Help: "the node's address that zdb containers answer at; empty: all of them",
 			Set: ownAddress(func(c *config.Config) *netip.Addr { return &c.ZDB.Listen })},
 		{Name: "zdb-address", Kind: config.List, Default: "", Help: "addresses at which users reach their namespaces, one IPv4 or IPv6 or one of each; empty: the machine's own, public ones if it has any",
-			Set: zdbAddresses},
-		{Name: "zdb-memory", Kind: config.Size, Default: "1GiB", Help: "memory of a zdb container; half of it is for keys, about 30 bytes each in user mode",
+			Set: config.Parsed(zdbAddresses)},
+		{Name: "zdb-memory", Kind: config.Size, Default: "1GiB", Help: "memory of a zdb container; half of it is for keys, about 30 bytes each in user mode", ReadBy: []string{config.Process},
 			Set: config.SetSizeFrom(func(c *config.Config) *uint64 { return &c.ZDB.Memory }, 64<<20, "64MiB")},
-		{Name: "zdb-cpu", Kind: config.Number, Default: "2", Help: "cores that a zdb container may use; it answers with one",
+		{Name: "zdb-cpu", Kind: config.Number, Default: "2", Help: "cores that a zdb container may use; it answers with one", ReadBy: []string{config.Process},
 			Set: config.SetNumberIn(func(c *config.Config) *uint64 { return &c.ZDB.CPU }, 1, 1024)},
 	})
 }
@@ -43,7 +43,7 @@ func zdbPorts(c *config.Config, text string) error {
 
 // ownAddress reads one address; an empty text is none.
 func ownAddress(field func(*config.Config) *netip.Addr) config.Setter {
-	return func(c *config.Config, text string) error {
+	return config.Parsed(func(c *config.Config, text string) error {
 		*field(c) = netip.Addr{}
 		if text == "" {
 			return nil
@@ -54,7 +54,7 @@ func ownAddress(field func(*config.Config) *netip.Addr) config.Setter {
 		}
 		*field(c) = a
 		return nil
-	}
+	})
 }
 
 func unicast(text string) (netip.Addr, bool) {

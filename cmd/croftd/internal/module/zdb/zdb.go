@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/network"
 	"github.com/croft-edge/croft/modules/zdb"
@@ -64,11 +66,7 @@ func list(ctx context.Context, client zbus.Client) ([]resource.Resource, error) 
 }
 
 func open(ctx context.Context, h module.Host) (*module.Instance, error) {
-	c := h.Config
-	m, err := zdb.Open(ctx, zdb.Config{
-		StateDir: c.StateDir, FirstPort: c.ZDB.FirstPort, LastPort: c.ZDB.LastPort, Listen: c.ZDB.Listen, IPv4: c.ZDB.IPv4, IPv6: c.ZDB.IPv6,
-		OwnLinks: network.LinkPrefixes(c), Log: h.Log,
-	})
+	m, err := zdb.Open(ctx, moduleConfig(h.Config, h.Log))
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +75,14 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 		Run:     m.Run,
 		Close:   func(context.Context) error { return m.Close() },
 	}, nil
+}
+
+// moduleConfig is the module's configuration.
+func moduleConfig(c config.Config, log zerolog.Logger) zdb.Config {
+	return zdb.Config{
+		StateDir: c.StateDir, FirstPort: c.ZDB.FirstPort, LastPort: c.ZDB.LastPort, Listen: c.ZDB.Listen, IPv4: c.ZDB.IPv4, IPv6: c.ZDB.IPv6,
+		OwnLinks: network.LinkPrefixes(c), Log: log,
+	}
 }
 
 // check only warns: the engine repairs zdb containers where it can.

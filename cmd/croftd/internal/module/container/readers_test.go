@@ -1,0 +1,15 @@
+package container_test
+
+import (
+	"testing"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config/configtest"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
+)
+
+func TestReaders(t *testing.T) {
+	configtest.Readers(t, config.Settings(module.Settings(modules.All())), container.Descriptor().Name, container.Reads)
+}

@@ -1,0 +1,15 @@
+package identity_test
+
+import (
+	"testing"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config/configtest"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
+)
+
+func TestReaders(t *testing.T) {
+	configtest.Readers(t, config.Settings(module.Settings(modules.All())), identity.Descriptor().Name, identity.Reads)
+}

@@ -1,0 +1,14 @@
+package vm
+
+import (
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+)
+
+// Reads is what the module is opened with, as far as it comes from settings.
+func Reads(c config.Config) any {
+	module, _ := moduleConfig(c, zerolog.Nop())
+	images, err := imageConfig(c, zerolog.Nop())
+	return []any{module, images, err}
+}
