@@ -24,16 +24,33 @@ func End(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	var dirs []string
+	for _, m := range mounted {
+		if m.Type == "cgroup" || m.Type == "cgroup2" {
+			dirs = append(dirs, filepath.Join(m.Path, path))
+		}
+	}
+	return endAll(ctx, dirs)
+}
+
+// End kills the processes in the group and in all below it, and removes these groups. Its processes can't fork
+// meanwhile. It returns an error when ctx is done before they are gone.
+func (g Group) End(ctx context.Context) error {
+	for _, p := range g.places {
+		Hold(p.dir, PIDs(1)) // fewer than there are: none can be added
+		_ = write(filepath.Join(p.dir, "cgroup.kill"), "1")
+	}
+	return endAll(ctx, g.Folders())
+}
+
+func endAll(ctx context.Context, dirs []string) error {
 	tick := time.NewTicker(killPause)
 	defer tick.Stop()
 	for {
 		left := ""
-		for _, m := range mounted {
-			if m.Type != "cgroup" && m.Type != "cgroup2" {
-				continue
-			}
-			if dir := end(filepath.Join(m.Path, path)); dir != "" {
-				left = dir
+		for _, dir := range dirs {
+			if stays := end(dir); stays != "" {
+				left = stays
 			}
 		}
 		if left == "" {

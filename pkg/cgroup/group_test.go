@@ -1,11 +1,13 @@
 package cgroup
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // A moved process is in groups beside this one's, which are removed after it.
@@ -72,4 +74,54 @@ func TestWeightsOfProcessors(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A group ends with all that its processes start meanwhile, wherever these hide.
+func TestAGroupEndsWithAllItsProcesses(t *testing.T) {
+	name := "croft-end-test-" + strconv.Itoa(os.Getpid())
+	outer, err := Beside(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := outer.Make(); err != nil {
+		t.Fatal(err)
+	}
+	g, err := Beside(name + "/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It waits until it is in the group, then forks without end into sessions of their own.
+	cmd := exec.Command("sh", "-c", `read go; f() { setsid sh -c 'while :; do sleep 600 & sleep 0.01; done' & }; while :; do f; sleep 0.05; done`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if failures := g.Enter(cmd.Process.Pid); len(failures) > 0 {
+		t.Error(failures)
+	}
+	if missing := g.Limit(Limits{PIDs: 64}); len(missing) > 0 {
+		t.Error(missing)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Error(err)
+	}
+	for deadline := time.Now().Add(time.Minute); len(g.PIDs()) < 30; {
+		if time.Now().After(deadline) {
+			t.Fatal("it starts no processes")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := g.End(ctx); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if g.There() {
+		t.Error("the group stays")
+	}
+	outer.Remove()
 }
