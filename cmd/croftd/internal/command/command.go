@@ -105,7 +105,7 @@ func (p croftd) app(out, errs io.Writer) *cli.App {
 		},
 	}
 	a.Commands = slices.Concat(p.serveCommands(), p.operatorCommands(), p.stoppedCommands(), []*cli.Command{
-		carrierCommand(p.version), unpackCommand(), flistCommand(), doorCommand(), p.configCommand(), p.idCommand(), versionCommand(p.version),
+		carrierCommand(p.version), unpackCommand(), flistCommand(), hookCommand(), doorCommand(), p.configCommand(), p.idCommand(), versionCommand(p.version),
 	})
 	for _, c := range a.Commands {
 		prepare(c)

@@ -16,6 +16,8 @@ type Config struct {
 	// StateDir holds the state that must survive a reboot, RunDir the state that must not.
 	StateDir string
 	RunDir   string
+	// HooksDir is the folder of the operator's hooks.
+	HooksDir string
 
 	// Explorer is the explorer's base URL, FarmID the farm that the node joins.
 	Explorer string

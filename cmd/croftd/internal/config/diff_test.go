@@ -35,7 +35,8 @@ func TestDiff(t *testing.T) {
 		{name: "a module's setting that another reads", after: "container-send-rate: 1MiB\n", changed: 1, restart: "network"},
 		{name: "the process", after: "farm-id: 7\n", changed: 1, needs: "farm-id"},
 		{name: "both", after: "max-records: 7\nimage-full: 70\nvm-accelerator: tcg\n", changed: 3, restart: "container,vm", needs: "max-records"},
-		{name: "a default that follows another setting", after: "run-dir: /run/other\n", changed: 3, needs: "run-dir,bus-listen,control-socket"},
+		{name: "what is read again", after: "hooks-dir: /etc/other\n", changed: 1, live: "hooks-dir"},
+		{name: "a default that follows another setting", after: "run-dir: /run/other\n", changed: 3, needs: "run-dir,bus-listen,state-socket"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := config.Diff(loaded(t, c.before), loaded(t, c.after))

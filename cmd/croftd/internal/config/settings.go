@@ -113,6 +113,8 @@ func placeSettings() []Setting {
 			Set: SetPath(func(c *Config) *string { return &c.StateDir })},
 		{Name: "run-dir", Kind: Text, Default: "/run/croft", Help: "sockets and mount points", Group: groupPlace,
 			Set: SetPath(func(c *Config) *string { return &c.RunDir })},
+		{Name: "hooks-dir", Kind: Text, Default: "/etc/croft/hooks.d", Help: "folder of the operator's hooks; only root may write to it and to those above", Group: groupPlace, ReadBy: []string{Live},
+			Set: SetPath(func(c *Config) *string { return &c.HooksDir })},
 		{Name: "explorer", Kind: Text, Default: "", Help: "the explorer's URL; without one the node keeps its workloads and gets no new ones", Group: groupExplorer,
 			Set: httpURL(func(c *Config) *string { return &c.Explorer })},
 		{Name: "farm-id", Kind: Number, Default: "0", Help: "the farm that the node claims to belong to; 0 for none", Group: groupExplorer,

@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultFolder holds the operator's hooks.
-const DefaultFolder = "/etc/croft/hooks.d"
-
 const (
 	// extension ends the names of hooks' files; others are left alone.
 	extension = ".yaml"

@@ -42,7 +42,10 @@ type Descriptor struct {
 	// Commands are the module's commands for a stopped node.
 	Commands []Command
 
-	// Open opens the module; Start serves it.
+	// Constraints are what the module needs and the machine doesn't have: while there are any, it isn't opened.
+	// nil where it needs nothing.
+	Constraints func(f Facts) []Unmet
+	// Open opens the module; Start, or a Supervisor, serves it.
 	Open func(ctx context.Context, h Host) (*Instance, error)
 
 	// Ask asks the module on the bus for its own state, and fills its members of it. It has two seconds; an error says

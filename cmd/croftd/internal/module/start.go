@@ -76,12 +76,22 @@ const (
 
 // Start opens the module and serves it on the host's bus, as a part of the group.
 func (d Descriptor) Start(ctx context.Context, h Host, g *supervise.Group) error {
+	run, err := d.load(ctx, h)
+	if err != nil {
+		return err
+	}
+	g.Start(supervise.Part{Name: d.Name, Within: StopTimeout, Run: run})
+	return nil
+}
+
+// load opens the module. run serves it on the host's bus until its context is done, and closes it; it must be called.
+func (d Descriptor) load(ctx context.Context, h Host) (run func(ctx context.Context) error, err error) {
 	if d.Support {
 		h = h.Quiet()
 	}
 	m, err := d.Open(ctx, h)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	server, err := bus.NewServer(h.Bus, d.Bus, bus.Options{Log: h.Log, Workers: m.Workers})
 	for _, register := range m.Objects {
@@ -91,9 +101,9 @@ func (d Descriptor) Start(ctx context.Context, h Host, g *supervise.Group) error
 	}
 	if err != nil {
 		_ = m.close(ctx)
-		return err
+		return nil, err
 	}
-	g.Start(supervise.Part{Name: d.Name, Within: StopTimeout, Run: func(ctx context.Context) error {
+	return func(ctx context.Context) error {
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
 		var run sync.WaitGroup
 		if m.Run != nil {
@@ -106,8 +116,7 @@ func (d Descriptor) Start(ctx context.Context, h Host, g *supervise.Group) error
 			err = closeErr
 		}
 		return err
-	}})
-	return nil
+	}, nil
 }
 
 func (m *Instance) close(ctx context.Context) error {

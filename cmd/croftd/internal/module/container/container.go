@@ -39,6 +39,9 @@ func Descriptor() module.Descriptor {
 			Name: "down", Usage: "end the stopped node's containers, its own containerd and its log carrier; the node makes them again when it starts",
 			Run: func(ctx context.Context, o module.Order) error { return TakeDown(ctx, o.Config, o.Processes) },
 		}},
+		// Layers are id-mapped in an overlay.
+		Constraints: func(f module.Facts) []module.Unmet { return f.NeedsKernel(5, 19) },
+
 		Open: open,
 		Ask:  askState,
 		Parts: []module.Part{
