@@ -8,7 +8,9 @@ import (
 
 // contract is the input for a stub.
 type contract struct {
-	file                    string
+	file string
+	// module is empty for a contract that several modules serve: then the stub's
+	// constructor takes the module's name.
 	module, object, version string
 	// iface is the contract's interface type.
 	iface reflect.Type
@@ -38,6 +40,7 @@ func contracts() []contract {
 		of[node.Images]("images", node.ContainerModule, node.ImageObject, node.ImageVersion),
 		of[node.Networks]("networks", node.NetworkModule, node.NetworkObject, node.NetworkVersion),
 		of[node.Taps]("taps", node.NetworkModule, node.TapObject, node.TapVersion),
+		of[node.Changes]("changes", "", node.ChangesObject, node.ChangesVersion, "Changes"),
 		of[node.Flists]("flists", node.FlistModule, node.FlistObject, node.FlistVersion),
 		of[node.VMs]("vms", node.VMModule, node.VMObject, node.VMVersion),
 		of[node.VMImages]("vmimages", node.VMModule, node.VMImageObject, node.VMImageVersion),

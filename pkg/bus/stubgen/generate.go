@@ -97,11 +97,25 @@ func rewrite(raw []byte, c contract) ([]byte, error) {
 		}
 		return fmt.Sprintf("\treturn events[%s](ctx, s.client, source{s.module, s.object, %q}, %s)\n", m[1], m[2], keep)
 	})
+	if c.module == "" {
+		if out, ok = takeModule(out); !ok {
+			return nil, errors.New("its constructor wasn't recognized")
+		}
+	}
 	src, err := format.Source([]byte(header + out))
 	if err != nil {
 		return nil, err
 	}
 	return src, inspect(src, c)
+}
+
+// takeModule gives the stub's constructor the module's name as an argument.
+func takeModule(src string) (out string, ok bool) {
+	const arguments, member = "(client zbus.Client) *", `module: "",`
+	if strings.Count(src, arguments) != 1 || strings.Count(src, member) != 1 {
+		return "", false
+	}
+	return strings.NewReplacer(arguments, "(client zbus.Client, module string) *", member, "module: module,").Replace(src), true
 }
 
 // inspect makes sure that nothing was missed, also when zbusc changes.
