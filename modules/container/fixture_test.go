@@ -23,6 +23,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/modules/container/secret"
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
@@ -121,7 +122,7 @@ func newWorldWith(t testing.TB, images bool) *world {
 	run, state := filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
 	w.cfg = Config{
-		RunDir: run, StateDir: state, Log: log, CgroupParent: "/croft-test-" + random(),
+		RunDir: run, StateDir: state, Log: log, CgroupParent: "/croft-test-" + random(), Changes: changes.New(),
 		Containerd: containerd.Config{Own: true, RunDir: run, StateDir: state, Prefix: "t" + random(), Within: patience, Log: log},
 		Logs:       logs.Config{RunDir: run, Command: []string{"/proc/self/exe", carry, run, filepath.Join(state, "logs")}, Within: patience, Log: log},
 	}

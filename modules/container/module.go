@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
+	supervision "github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Module owns the node's containers. Open makes one; it is safe for concurrent use.
@@ -30,6 +31,7 @@ type Module struct {
 	table      *managed.Table
 	launcher   *launch.Launcher
 	supervisor *supervise.Supervisor
+	mounts     *mountWatch
 	// service is the module's bus object.
 	service service
 }
@@ -38,7 +40,7 @@ type Module struct {
 func (m *Module) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	for name, part := range map[string]func(context.Context) error{
-		"logs": m.outputs.Run, "images": m.images.Run, "containers": m.supervisor.Run,
+		"logs": m.outputs.Run, "images": m.images.Run, "containers": m.supervisor.Run, "mounts": m.watchMounts,
 	} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil && ctx.Err() == nil {
@@ -48,6 +50,11 @@ func (m *Module) Run(ctx context.Context) error {
 	}
 	parts.Wait()
 	return nil
+}
+
+// watchMounts tells of containers of which a mount is gone, until ctx is done.
+func (m *Module) watchMounts(ctx context.Context) error {
+	return supervision.Keep(ctx, m.log, "container mounts", supervision.DefaultBackoff(), m.mounts.run)
 }
 
 // Close ends the module: its calls fail. Containers go on. It waits for the

@@ -72,19 +72,20 @@ func openLocked(ctx context.Context, c Config, images openImages) (*Module, erro
 	}
 	m := &Module{daemon: daemon, roots: roots, outputs: logs.NewKeeper(c.Logs), log: c.Log, background: newBackground()}
 	cleaner := leftovers.Cleaner{Daemon: daemon, Groups: c.groups(), RuncDir: c.runcDir(), Log: c.Log}
-	if m.table, err = managed.Open(c.records()); err == nil {
+	listing := tasks.NewListing(c.index(daemon))
+	if m.table, err = managed.Open(c.records(), listing.Changed); err == nil {
 		m.images, err = images(c, daemon, imageUse{inUse: c.inUse(daemon), emptied: cleaner.ClearNamespace})
 	}
 	if err != nil {
 		_ = m.Close()
 		return nil, err
 	}
-	m.wire(c, runtime, secrets, cleaner)
+	m.wire(c, runtime, secrets, cleaner, listing)
 	return m, nil
 }
 
 // wire makes the parts of an opened module that change and show containers.
-func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, cleaner leftovers.Cleaner) {
+func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, cleaner leftovers.Cleaner, listing *tasks.Listing) {
 	index := c.index(m.daemon)
 	launchRuntime := launch.Runtime{Dir: c.runcDir(), Wrapper: c.wrapper(), ShimGroup: c.groups().MakeShims}
 	m.launcher = launch.New(launch.Config{
@@ -96,10 +97,11 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 		logs: logRemover{table: m.table, outputs: m.outputs, images: m.images.Images(), dir: c.Logs.Dir},
 	}
 	m.supervisor = supervise.New(supervise.Config{
-		Daemon: m.daemon, Index: index, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
+		Daemon: m.daemon, List: listing.All, Changes: heard{hub: c.Changes, listing: listing}, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
 		Sweeper: sweeper{index: index, table: m.table, roots: m.roots, secrets: secrets, leftovers: cleaner, remover: remover, execs: c.execs(), log: c.Log}, Spawn: m.background.spawn, Log: c.Log,
 	})
-	viewer := viewer{index: index, table: m.table, roots: m.roots, ended: m.supervisor.Ended}
+	m.mounts = &mountWatch{dir: filepath.Join(c.RunDir, "container"), hub: c.Changes}
+	viewer := viewer{index: index, listing: listing, table: m.table, roots: m.roots, ended: m.supervisor.Ended}
 	m.service = service{
 		background: m.background, remover: remover, viewer: viewer, index: index, logDir: c.Logs.Dir,
 		starter: starter{index: index, table: m.table, launcher: m.launcher, viewer: viewer, log: c.Log},

@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/modules/network/resource"
 	"github.com/croft-edge/croft/modules/network/store"
 	"github.com/croft-edge/croft/modules/network/tunnel"
+	"github.com/croft-edge/croft/modules/network/vouched"
 	"github.com/croft-edge/croft/modules/network/wiring"
 )
 
@@ -20,11 +21,13 @@ type builder struct {
 	host    *host.Host
 	wiring  *wiring.Wiring
 	tunnels *tunnel.Tunnels
+	book    *vouched.Book
 }
 
 // ensure brings n to its desired state, whatever of it there is. The rules come
 // before the links that they are for.
 func (b *builder) ensure(ctx context.Context, n *resource.Network) error {
+	b.book.Changing(n.ID())
 	if err := b.store.Save(n); err != nil {
 		return err
 	}
@@ -48,6 +51,7 @@ func (b *builder) ensure(ctx context.Context, n *resource.Network) error {
 // are left alone, so that a change costs the same among many. Where n itself isn't
 // whole all of it is brought to its desired state. was is the rules before the change.
 func (b *builder) ensureMember(ctx context.Context, n *resource.Network, one *resource.Member, was firewall.Network) error {
+	b.book.Changing(n.ID())
 	whole, err := wiring.Whole(n)
 	if err != nil {
 		return err
@@ -112,6 +116,7 @@ func (b *builder) takeDown(ctx context.Context, n *resource.Network) error {
 	if err := b.wiring.Remove(n); err != nil {
 		return err
 	}
+	b.book.Drop(n.ID())
 	return b.store.Remove(n.ID())
 }
 
@@ -139,16 +144,35 @@ func (v view) close() {
 
 // drift says how n differs from its desired state; it changes nothing.
 func (b *builder) drift(n *resource.Network, v view) string {
+	if b.book.Fine(n.ID()) {
+		return v.Drift(n)
+	}
+	since, watched := b.book.Watch(n.ID(), b.wiring.Places(n))
+	if told, whole := b.toldDrift(n, v); told != "" {
+		if !whole {
+			return told
+		}
+		return joined(told, v.Drift(n))
+	}
+	if watched {
+		b.book.Keep(n.ID(), since)
+	}
+	return v.Drift(n)
+}
+
+// toldDrift is the drift of the parts whose changes the kernel tells. whole is whether the
+// others can be looked at too.
+func (b *builder) toldDrift(n *resource.Network, v view) (drift string, whole bool) {
 	if v.outside == nil {
-		return "the node's own links can't be read"
+		return "the node's own links can't be read", false
 	}
 	wired, err := b.wiring.Drift(n, v.outside)
 	if wired != "" || err != nil {
-		return joined(wired, errorText(err))
+		return joined(wired, errorText(err)), false
 	}
 	rules, rulesErr := rulesDrift(n, n.Firewall().Digest())
 	link, linkErr := tunnel.LinkDrift(n)
-	return joined(rules, errorText(rulesErr), link, errorText(linkErr), v.Drift(n))
+	return joined(rules, errorText(rulesErr), link, errorText(linkErr)), true
 }
 
 func errorText(err error) string {

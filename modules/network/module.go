@@ -25,6 +25,7 @@ type Module struct {
 	watcher  *watcher
 	watching sync.WaitGroup
 	lookups  *endpoints.Lookups
+	hearing  *hearing
 
 	// mu lets one change happen at a time.
 	mu       sync.Mutex
@@ -44,13 +45,14 @@ func Open(cfg Config) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{cfg: cfg, unmet: cfg.Rate.Try()}
+	m := &Module{cfg: cfg, unmet: cfg.Rate.Try(), hearing: newHearing(cfg.Log)}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	m.watcher = newWatcher(watchEvery, m.carrierEnded, m.mendRules, m.raise)
 	m.lookups = endpoints.New(m.ctx, cfg.Endpoints, cfg.Log, m.resolved)
 	m.builder = &builder{
 		store: folder, host: host.Open(cfg.Dir, cfg.hostRules(), cfg.Log), wiring: wiring.New(cfg.wiring()),
 		tunnels: tunnel.New(tunnel.Config{Namespaces: folder.Namespaces(), Carrier: cfg.Carrier, Connected: m.watcher.wake, Log: cfg.Log}),
+		book:    m.hearing.book,
 	}
 	if m.unmet != "" {
 		cfg.Log.Error().Str("type", "network").Str("step", "load").Msg(m.unmet)
@@ -61,10 +63,11 @@ func Open(cfg Config) (*Module, error) {
 		return nil, err
 	}
 	// Keep logs what ends them.
-	m.watching.Go(func() {
-		_ = supervise.Keep(m.ctx, cfg.Log, "network watcher", supervise.DefaultBackoff(), m.watcher.run)
-	})
-	m.watching.Go(func() { _ = supervise.Keep(m.ctx, cfg.Log, "network names", supervise.DefaultBackoff(), m.watchNames) })
+	for name, run := range map[string]func(context.Context) error{
+		"network watcher": m.watcher.run, "network names": m.watchNames, "network changes": m.hearing.run, "network mounts": m.hearing.watchMounts,
+	} {
+		m.watching.Go(func() { _ = supervise.Keep(m.ctx, cfg.Log, name, supervise.DefaultBackoff(), run) })
+	}
 	return m, nil
 }
 

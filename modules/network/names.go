@@ -80,6 +80,7 @@ func (m *Module) resolved(id string) {
 	}
 	if !n.HasKey() {
 		n.Moved = true // told in List: the Create that mends it brings the key
+		m.hearing.hub.Tell(n.Spec.Label)
 		return
 	}
 	if err := m.builder.tunnels.Redirect(m.ctx, n); err != nil {

@@ -238,6 +238,7 @@ func (m *Module) raiseLacking(start time.Time) (raised int, err error) {
 		case m.ctx.Err() != nil, time.Since(start) >= raisingTime:
 			return raised, err
 		default:
+			m.hearing.hub.Tell(n.Spec.Label)
 			m.cfg.Log.Error().Str("id", n.Spec.Label).Str("type", "network").Str("step", "drift").Err(err).Msg("cannot make a tunnel again: left to the next look for drift")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -18,6 +19,7 @@ type Module struct {
 	pools   []*pool
 	devices []node.BrokenDevice
 	changed *signal
+	hub     *changes.Hub
 
 	// mu lets one change of the pools happen at a time.
 	mu     sync.Mutex
@@ -52,7 +54,7 @@ func Open(ctx context.Context, cfg Config) (*Module, error) {
 	}
 	m := &Module{
 		cfg: cfg, pools: opened.pools, devices: opened.devices,
-		changed: newSignal(), lock: lock, closed: make(chan struct{}), ended: make(chan struct{}),
+		changed: newSignal(), hub: changes.New(), lock: lock, closed: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go m.watch()
 	return m, nil

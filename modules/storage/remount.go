@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -23,6 +24,11 @@ const (
 // quota groups that the kernel's cleaner has done with, until the module is closed.
 func (m *Module) watch() {
 	defer close(m.ended)
+	ctx, cancel := context.WithCancel(context.Background())
+	var hearing sync.WaitGroup
+	defer hearing.Wait()
+	defer cancel()
+	hearing.Go(func() { m.hear(ctx) })
 	look, sweep := time.NewTicker(mountsEvery), time.NewTicker(m.cfg.sweepEvery)
 	defer look.Stop()
 	defer sweep.Stop()

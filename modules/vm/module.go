@@ -8,6 +8,7 @@ import (
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/modules/vm/qemu"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -22,6 +23,7 @@ type Module struct {
 	table     *table
 	emulator  *emulator
 	processes processes
+	hub       *changes.Hub
 
 	// ctx ends with Close: calls and goroutines of the module end with it, VMs don't.
 	ctx    context.Context //nolint:containedctx // the module's life
@@ -46,7 +48,7 @@ func Open(c Config) (*Module, error) {
 	}
 	m := &Module{
 		cfg: c, folder: folder, table: newTable(vms),
-		emulator: newEmulator(c),
+		emulator: newEmulator(c), hub: changes.New(),
 	}
 	m.processes = processes{cfg: c, folder: folder, emulator: m.emulator}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -62,6 +64,9 @@ func Open(c Config) (*Module, error) {
 	}
 	return m, m.adopt()
 }
+
+// Changes returns the bus object vmd.changes.
+func (m *Module) Changes() node.Changes { return m.hub }
 
 // Close ends the module's work. VMs go on.
 func (m *Module) Close() {

@@ -155,6 +155,7 @@ func (m *Module) watch(e *entry) error {
 			return err
 		}
 		defer m.table.release(held)
+		defer m.hub.Tell(e.id)
 		if held.exists && held.record.Phase == machine.Running && held.record.Process == p {
 			m.ended(held, m.causeOf(held.record))
 		}

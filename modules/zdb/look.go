@@ -30,7 +30,7 @@ func (o *observer) look(ctx context.Context, s *server) (node.ZDBServer, error) 
 	}
 	o.servers.mu.Lock()
 	r, l, fault := s.record, s.listener, s.fault
-	out := node.ZDBServer{Container: s.id, Mode: r.Mode, Data: r.Data, Port: r.Port, Namespaces: s.namespaces, Drift: s.damaged}
+	out := node.ZDBServer{Container: s.id, Mode: r.Mode, Data: r.Data, Port: r.Port, Namespaces: uint64(len(s.names)), Drift: s.damaged}
 	known := s.known
 	o.servers.mu.Unlock()
 	if v4.IsValid() {
@@ -59,7 +59,7 @@ func (o *observer) look(ctx context.Context, s *server) (node.ZDBServer, error) 
 	asking.Wait()
 	if namesErr == nil {
 		out.Namespaces = uint64(len(names))
-		o.servers.setNamespaces(s, out.Namespaces)
+		o.servers.setNames(s, names)
 	}
 	out.Drift = drift(namesErr, listenErr)
 	return out, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/zdb/port"
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -50,7 +51,7 @@ func Open(ctx context.Context, c Config) (*Module, error) {
 	m := &Module{folder: folder, lock: lock, servers: &servers{all: map[string]*server{}}}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	m.pairing = &pairing{servers: m.servers, ports: port.Range{First: c.FirstPort, Last: c.LastPort, Listen: c.Listen}, log: c.Log}
-	m.supervisor = &supervisor{servers: m.servers, pairing: m.pairing, work: &m.work}
+	m.supervisor = &supervisor{servers: m.servers, pairing: m.pairing, hub: changes.New(), work: &m.work}
 	m.observer = &observer{cfg: c, servers: m.servers}
 	m.attaching = &attaching{servers: m.servers, records: kept, pairing: m.pairing, supervisor: m.supervisor, observer: m.observer}
 	if err := kept.load(m.servers); err != nil {
@@ -64,6 +65,9 @@ func Open(ctx context.Context, c Config) (*Module, error) {
 	trying.Wait()
 	return m, nil
 }
+
+// Changes is the module's stream of changes, zdbd.changes on the bus.
+func (m *Module) Changes() node.Changes { return m.supervisor.hub }
 
 // Run keeps listeners and zdbs together until ctx is done: a zdb that ends gets
 // its listener again as soon as it is back.

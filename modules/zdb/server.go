@@ -2,6 +2,7 @@ package zdb
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +28,8 @@ type server struct {
 	// fault is why listener and zdb aren't together, as of the last try; "" if they are.
 	fault    string
 	listener *port.Listener
-	// namespaces is their number in the zdb's last answer.
-	namespaces uint64
+	// names are the namespaces in the zdb's last answer, and those made since.
+	names map[string]struct{}
 	// limits are those of its process.
 	limits  limit.Elsewhere
 	watcher *watcher
@@ -80,6 +81,13 @@ func (k *servers) leave(s *server) {
 	if s.users == 0 && !s.known && s.damaged == "" {
 		delete(k.all, s.id)
 	}
+}
+
+// find is the server of an ID, nil for none.
+func (k *servers) find(id string) *server {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.all[id]
 }
 
 // attached are all servers with a record, in the order of their IDs.
@@ -167,7 +175,7 @@ func (k *servers) setRecord(s *server, r record, l *port.Listener) *watcher {
 func (k *servers) clear(s *server) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.record, s.known, s.damaged, s.fault, s.listener, s.namespaces = record{}, false, "", "", nil, 0
+	s.record, s.known, s.damaged, s.fault, s.listener, s.names = record{}, false, "", "", nil, nil
 }
 
 // setFault keeps why listener and zdb aren't together. It returns the earlier fault
@@ -185,10 +193,35 @@ func (k *servers) setListener(s *server, l *port.Listener) {
 	s.listener = l
 }
 
-func (k *servers) setNamespaces(s *server, n uint64) {
+// setNames keeps the names of a server's namespaces.
+func (k *servers) setNames(s *server, names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.namespaces = n
+	s.names = make(map[string]struct{}, len(names))
+	for _, name := range names {
+		s.names[name] = struct{}{}
+	}
+}
+
+// setName keeps whether a server has a namespace of that name.
+func (k *servers) setName(s *server, name string, there bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !there {
+		delete(s.names, name)
+		return
+	}
+	if s.names == nil {
+		s.names = map[string]struct{}{}
+	}
+	s.names[name] = struct{}{}
+}
+
+// namesOf are the names of a server's namespaces, as far as they are known.
+func (k *servers) namesOf(s *server) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(s.names))
 }
 
 // closeListeners closes this process' descriptors: zdbs go on with theirs.

@@ -68,6 +68,7 @@ func (s service) Create(spec node.ZDBNamespaceSpec) (out node.ZDBNamespace, err 
 		out, err = a.Create(at, spec)
 		return err
 	})
+	s.note(err, spec.Container, spec.Name, true)
 	return out, err
 }
 
@@ -76,7 +77,16 @@ func (s service) Delete(container, name string) error {
 	if err := check.Names(container, name); err != nil {
 		return err
 	}
-	return s.change("remove", container, name, func(a admin.Client, at node.ZDBServerSpec) error { return a.Remove(at, name) })
+	err := s.change("remove", container, name, func(a admin.Client, at node.ZDBServerSpec) error { return a.Remove(at, name) })
+	s.note(err, container, name, false)
+	return err
+}
+
+// note keeps whether a namespace is there after a change of it.
+func (s service) note(err error, container, name string, there bool) {
+	if one := s.m.servers.find(container); one != nil && err == nil {
+		s.m.servers.setName(one, name, there)
+	}
 }
 
 // Inspect implements node.ZDBNamespaces.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/changes"
 )
 
 const (
@@ -33,6 +35,7 @@ func (w *watcher) end() {
 type supervisor struct {
 	servers *servers
 	pairing *pairing
+	hub     *changes.Hub
 	work    *sync.WaitGroup
 
 	// running is the context of run, nil while that doesn't run; stopped ends all.
@@ -117,6 +120,9 @@ func (v *supervisor) keep(ctx context.Context, s *server) {
 		if v.stay(ctx, s) {
 			pause = firstPause
 		} else {
+			if pause == firstPause {
+				v.hub.Tell(v.servers.namesOf(s)...)
+			}
 			w.wait(ctx, pause)
 			pause = min(2*pause, lastPause)
 		}
@@ -135,7 +141,11 @@ func (v *supervisor) stay(ctx context.Context, s *server) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookAgain)
 	defer cancel()
 	start := time.Now()
-	if err := conn.Wait(ctx); err != nil && ctx.Err() == nil {
+	err = conn.Wait(ctx)
+	if ctx.Err() == nil {
+		v.hub.Tell(v.servers.namesOf(s)...)
+	}
+	if err != nil && ctx.Err() == nil {
 		v.pairing.note(s, err)
 		return false
 	}

@@ -8,6 +8,9 @@ const (
 	NetworkObject  = "network"
 	NetworkVersion = "0.1.0"
 
+	NetworkInspectorObject  = "inspector"
+	NetworkInspectorVersion = "0.1.0"
+
 	TapObject  = "tap"
 	TapVersion = "0.1.0"
 )
@@ -151,6 +154,12 @@ type Networks interface {
 	Gateway(id string) (string, error)
 	// Status returns the module's state.
 	Status() (NetworkStatus, error)
+}
+
+// NetworkInspector looks at some networks alone. Bus: network.inspector@0.1.0.
+type NetworkInspector interface {
+	// Inspect returns the networks that have one of these labels, as Networks.List does.
+	Inspect(labels []string) ([]NetworkInfo, error)
 }
 
 // TapSpec asks for a VM's tap device in a network.

@@ -106,7 +106,7 @@ func BenchmarkLook(b *testing.B) {
 			c := &Config{Records: fixedRecords{recs: recs}, Clock: wallClock{}, Log: zerolog.Nop()}
 			d := newDesk(c, Assemble(c).notes)
 			for b.Loop() {
-				if d.compared.differs(workload.TypeVolume, found) {
+				if d.compared.differs(workload.TypeVolume, found, nil) {
 					b.Fatal("something differs")
 				}
 			}

@@ -291,7 +291,7 @@ func (s *simulation) stepSeen() {
 }
 
 func (s *simulation) seen(item source.Item) {
-	if s.node.desk.compared.differs(item.Type, item.Seen) {
+	if s.node.desk.compared.differs(item.Type, item.Seen, nil) {
 		s.say("%s differ", item.Type)
 		s.round(s.node.desk.compared.drifted(item))
 	}

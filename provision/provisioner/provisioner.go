@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -54,6 +55,51 @@ type Watched interface {
 	// Look returns the workloads that List would, with their state. An ID may occur
 	// several times, each with another hash.
 	Look(ctx context.Context) (map[Label]Seen, error)
+}
+
+// Narrow is a Watched provisioner that can look at some of its workloads alone.
+type Narrow interface {
+	// LookAt is Look of the workloads with these IDs: it asks the modules about nothing
+	// else where they can be asked so. It may list others, too.
+	LookAt(ctx context.Context, ids []string) (map[Label]Seen, error)
+}
+
+// Changes is a module's stream of the IDs whose objects have changed (see node.Changes).
+type Changes interface {
+	Changes(ctx context.Context) (<-chan node.Change, error)
+}
+
+// Told is a provisioner whose modules tell which of its workloads have changed. The engine
+// then looks at these soon, and at all of them more seldom.
+type Told interface {
+	// Streams are the streams of all modules that have a part of its workloads.
+	Streams() []Changes
+}
+
+// Hearing implements Told; a provisioner embeds it.
+type Hearing struct {
+	// From are the streams.
+	From []Changes
+}
+
+// Streams implements Told.
+func (h Hearing) Streams() []Changes { return h.From }
+
+// LookAt returns the state of p's workloads with these IDs, and maybe of others: by Look
+// if p isn't Narrow.
+func LookAt(ctx context.Context, p Provisioner, ids []string) (map[Label]Seen, error) {
+	if n, ok := p.(Narrow); ok {
+		return n.LookAt(ctx, ids)
+	}
+	return Look(ctx, p)
+}
+
+// StreamsOf returns the streams of p's modules, none when it isn't Told.
+func StreamsOf(p Provisioner) []Changes {
+	if t, ok := p.(Told); ok {
+		return t.Streams()
+	}
+	return nil
 }
 
 // Seen is the state of a workload on the node.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg"
 	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/engine"
@@ -155,6 +156,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 	containers, networks := stubs.NewContainersStub(client), stubs.NewNetworksStub(client)
 	images, zdbs := stubs.NewImagesStub(client), stubs.NewZDBNamespacesStub(client)
 	vms, disks, taps := stubs.NewVMsStub(client), stubs.NewVDisksStub(client), stubs.NewTapsStub(client)
+	hear := hearing(client)
 	if s.Owners == nil {
 		s.Owners = nobodys{}
 	}
@@ -165,18 +167,38 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 		workload.TypeContainer: container.New(container.Config{
 			Containers: containers, Images: images, Networks: networks, Storage: storage,
 			Identity: identity, Owners: s.Owners, Past: s.Past, Layer: s.ContainerLayer,
+			Hearing: hear(node.ContainerModule, node.StorageModule),
 		}),
 		workload.TypeDebug: debug.New(stubs.NewDebugStub(client), s.DebugUsers),
 		workload.TypeKubernetes: kubernetes.New(kubernetes.Config{
 			VMs: vms, Disks: disks, Taps: taps, Networks: networks,
 			Identity: identity, Owners: s.Owners, Images: stubs.NewVMImagesStub(client),
+			Hearing: hear(node.VMModule, node.StorageModule, node.NetworkModule),
 		}),
-		workload.TypeNetwork: network.New(networks, identity),
-		workload.TypeVolume:  volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past}),
+		workload.TypeNetwork: network.New(network.Config{
+			Networks: networks, Inspector: stubs.NewNetworkInspectorStub(client), Identity: identity, Hearing: hear(node.NetworkModule),
+		}),
+		workload.TypeVolume: volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past, Hearing: hear(node.StorageModule)}),
 		workload.TypeZDB: zdb.New(zdb.Config{
 			Containers: containers, Images: images, Storage: storage, Servers: zdbs, Namespaces: zdbs,
 			Identity: identity, Homes: s.ZDBPlacement, Past: s.Past, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
+			Hearing: hear(node.ZDBModule, node.ContainerModule, node.StorageModule),
 		}),
+	}
+}
+
+// hearing returns a func that names the streams of modules' changes: one a module, however
+// many types use it.
+func hearing(client zbus.Client) func(modules ...string) provisioner.Hearing {
+	streams := map[string]provisioner.Changes{}
+	return func(modules ...string) (h provisioner.Hearing) {
+		for _, m := range modules {
+			if streams[m] == nil {
+				streams[m] = stubs.NewChangesStub(client, m)
+			}
+			h.From = append(h.From, streams[m])
+		}
+		return h
 	}
 }
 

@@ -51,7 +51,7 @@ func (m *module) times() []time.Time {
 }
 
 // anythingDiffers reports whether any workload has a drift text.
-func anythingDiffers(_ workload.Type, seen map[provisioner.Label]provisioner.Seen) bool {
+func anythingDiffers(_ workload.Type, seen map[provisioner.Label]provisioner.Seen, _ []string) bool {
 	for _, what := range seen {
 		if what.Drift != "" {
 			return true

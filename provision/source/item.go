@@ -28,9 +28,11 @@ const (
 type Item struct {
 	Kind Kind
 	// Type is the type that has drifted, for Drifted; Seen is its listing, by a look
-	// that began at Began.
+	// that began at Began. IDs, when it isn't nil, are those that were looked at: Seen
+	// says nothing of others.
 	Type  workload.Type
 	Seen  map[provisioner.Label]provisioner.Seen
+	IDs   []string
 	Began time.Time
 	// Reservation is the reservation that arrived, for Arrived.
 	Reservation *workload.Reservation

@@ -201,9 +201,9 @@ func TestDriftGoesOnAfterPanics(t *testing.T) {
 							return moved.look(ctx)
 						},
 					},
-					Differs: func(of workload.Type, seen map[provisioner.Label]provisioner.Seen) bool {
+					Differs: func(of workload.Type, seen map[provisioner.Label]provisioner.Seen, _ []string) bool {
 						step("comparison", of)
-						return anythingDiffers(of, seen)
+						return anythingDiffers(of, seen, nil)
 					},
 					Every: 10 * time.Second, Deadline: 10 * time.Second, Log: zerolog.New(log),
 				})

@@ -2,6 +2,7 @@ package fakenode
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -92,6 +93,26 @@ func (n *Networks) List() ([]node.NetworkInfo, error) {
 		out := []node.NetworkInfo{}
 		for _, id := range sorted(n.have) {
 			out = append(out, n.info(n.have[id]))
+		}
+		return out, nil
+	})
+}
+
+// NetworkInspector is the module's other contract, node.NetworkInspector.
+type NetworkInspector struct{ *Networks }
+
+var _ node.NetworkInspector = NetworkInspector{}
+
+// Inspect implements node.NetworkInspector.
+func (i NetworkInspector) Inspect(labels []string) ([]node.NetworkInfo, error) {
+	return answer(i.calls, "Networks.Inspect", "", func() ([]node.NetworkInfo, error) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		out := []node.NetworkInfo{}
+		for _, id := range sorted(i.have) {
+			if slices.Contains(labels, i.have[id].spec.Label) {
+				out = append(out, i.info(i.have[id]))
+			}
 		}
 		return out, nil
 	})

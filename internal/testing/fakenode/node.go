@@ -113,6 +113,13 @@ func (s *Storage) Serve(t *testing.T) *stubs.StorageStub {
 }
 
 // Serve returns the stub of the module.
+func (i NetworkInspector) Serve(t *testing.T) *stubs.NetworkInspectorStub {
+	t.Helper()
+	object := bus.Object(node.NetworkInspectorObject, node.NetworkInspectorVersion)
+	return stubs.NewNetworkInspectorStub(conformance.OnBus[node.NetworkInspector](t, node.NetworkModule, object, i))
+}
+
+// Serve returns the stub of the module.
 func (v VDisks) Serve(t *testing.T) *stubs.VDisksStub {
 	t.Helper()
 	return stubs.NewVDisksStub(conformance.OnBus[node.VDisks](t, node.StorageModule, bus.Object(node.VDiskObject, node.VDiskVersion), v))

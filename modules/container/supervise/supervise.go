@@ -60,10 +60,20 @@ type Sweeper interface {
 	AfterLook(ctx context.Context, all map[string]tasks.RuntimeState)
 }
 
+// Changes is told of changes of containers.
+type Changes interface {
+	// Tell names a container that has changed, and its user. Live says whether all
+	// changes are told from now on.
+	Tell(user, id string)
+	Live(live bool)
+}
+
 // Config configures a Supervisor.
 type Config struct {
-	Daemon  Daemon
-	Index   tasks.Index
+	Daemon Daemon
+	// List lists all containers.
+	List    func(ctx context.Context) (map[string]tasks.RuntimeState, error)
+	Changes Changes
 	Table   *managed.Table
 	Starter Starter
 	Exits   Exits
@@ -113,15 +123,17 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	exits, failed := c.EventService().Subscribe(ctx, `topic=="/tasks/exit"`)
+	defer s.cfg.Changes.Live(false)
+	told, failed := c.EventService().Subscribe(ctx, `topic~="^/tasks/(create|start|exit|delete|paused|resumed)$"`, `topic~="^/containers/"`)
 	if err := s.look(ctx); err != nil {
 		return err
 	}
 	if first {
 		s.cfg.Sweeper.Sweep(ctx)
 	}
-	// Events may begin a moment after the subscription: the second look is early.
-	every := s.LookEvery
+	// Events may begin a moment after the subscription: the second look is early, and only
+	// from then on all changes are told.
+	every, live := s.LookEvery, false
 	tick := time.NewTicker(min(every, max(every/15, time.Second)))
 	defer tick.Stop()
 	for {
@@ -130,10 +142,13 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 			return nil
 		case err := <-failed:
 			return containerd.Error(err, "receive containerd's events")
-		case e := <-exits:
+		case e := <-told:
 			s.handle(e)
 		case <-tick.C:
-			tick.Reset(every)
+			if tick.Reset(every); !live {
+				live = true
+				s.cfg.Changes.Live(true)
+			}
 			if err := s.look(ctx); err != nil {
 				return err
 			}
@@ -141,9 +156,11 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	}
 }
 
-// handle handles one event: the exit of a container's first process.
+// handle handles one event: it tells the change, and records the exit of a container's first
+// process.
 func (s *Supervisor) handle(e *events.Envelope) {
-	if _, ours := s.cfg.Daemon.UserOf(e.Namespace); !ours || e.Event == nil {
+	user, ours := s.cfg.Daemon.UserOf(e.Namespace)
+	if !ours || e.Event == nil {
 		return
 	}
 	decoded, err := typeurl.UnmarshalAny(e.Event)
@@ -151,7 +168,13 @@ func (s *Supervisor) handle(e *events.Envelope) {
 		return
 	}
 	exit, ok := decoded.(*apievents.TaskExit)
-	if !ok || exit.ID != exit.ContainerID {
+	if ok && exit.ID != exit.ContainerID {
+		return // of another process than the first
+	}
+	if id := containerOf(decoded); id != "" {
+		s.cfg.Changes.Tell(user, id)
+	}
+	if !ok {
 		return
 	}
 	s.cfg.Spawn(func(ctx context.Context) {
@@ -159,9 +182,24 @@ func (s *Supervisor) handle(e *events.Envelope) {
 	})
 }
 
+// containerOf is the ID of the container that an event is about, empty when it is about none.
+func containerOf(event any) string {
+	switch e := event.(type) {
+	case interface{ GetContainerID() string }: // those of tasks
+		return e.GetContainerID()
+	case *apievents.ContainerCreate:
+		return e.ID
+	case *apievents.ContainerUpdate:
+		return e.ID
+	case *apievents.ContainerDelete:
+		return e.ID
+	}
+	return ""
+}
+
 // look finds the containers that should run and don't.
 func (s *Supervisor) look(ctx context.Context) error {
-	all, err := s.cfg.Index.All(ctx)
+	all, err := s.cfg.List(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	tasks "github.com/containerd/containerd/api/services/tasks/v1"
@@ -51,6 +52,16 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 	if err != nil {
 		return nil, err
 	}
+	of, err := x.of(ctx, users)
+	out := map[string]RuntimeState{}
+	for _, states := range of {
+		maps.Copy(out, states)
+	}
+	return out, err
+}
+
+// of are the states of users' containers, by user and ID.
+func (x Index) of(ctx context.Context, users []string) (map[string]map[string]RuntimeState, error) {
 	c, err := x.Daemon.Client(ctx)
 	if err != nil {
 		return nil, err
@@ -59,7 +70,7 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 		mu     sync.Mutex
 		failed error
 		work   sync.WaitGroup
-		out    = map[string]RuntimeState{}
+		out    = make(map[string]map[string]RuntimeState, len(users))
 		slots  = make(chan struct{}, usersAtOnce)
 	)
 	for _, user := range users {
@@ -72,9 +83,7 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 			if err != nil {
 				failed = err
 			}
-			for id, s := range seen {
-				out[id] = s
-			}
+			out[user] = seen
 		})
 	}
 	work.Wait()

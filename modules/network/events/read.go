@@ -123,7 +123,7 @@ func (l *Listener) route(namespace int, m message) {
 	switch m.kind {
 	case unix.RTM_NEWNSID:
 	case unix.RTM_DELNSID:
-		if id, ok := m.attribute(unix.SizeofRtGenmsg, unix.NETNSA_NSID); ok && len(id) >= 4 && namespace == Own {
+		if id, ok := m.attribute(align(unix.SizeofRtGenmsg), unix.NETNSA_NSID); ok && len(id) >= 4 && namespace == Own {
 			l.cfg.Changed(Event{Namespace: int(int32(binary.NativeEndian.Uint32(id))), Ended: true})
 		}
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:

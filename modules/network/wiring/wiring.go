@@ -14,6 +14,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/links"
 	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/modules/network/vouched"
 	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -41,6 +42,24 @@ func New(c Config) *Wiring {
 
 // AllocateUplink chooses the index of a new uplink, see Uplinks.
 func (w *Wiring) AllocateUplink(taken map[int]bool) (int, error) { return w.uplinks.allocate(taken) }
+
+// Places are the namespaces and links that n has.
+func (w *Wiring) Places(n *resource.Network) vouched.Places {
+	p := vouched.Places{Namespaces: []string{n.Namespace}, Outside: []string{w.uplinks.name(n.Index)}, Owner: n.Spec.Label, Ports: map[string]string{}}
+	for _, one := range n.Members {
+		switch {
+		case one.Tap:
+			p.Ports[one.Port()], p.Ports[one.Intake()] = one.ID, one.ID
+			continue
+		case MemberDrift(one) != "":
+			continue // it is left alone until it joins again
+		case one.Public.IsValid():
+			p.Outside = append(p.Outside, w.public.name(one.PublicIndex))
+		}
+		p.Namespaces = append(p.Namespaces, namespaceOf(one))
+	}
+	return p
+}
 
 // MakeNamespace makes a missing namespace of n, with the settings of a router.
 func MakeNamespace(n *resource.Network) error {

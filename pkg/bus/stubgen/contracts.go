@@ -39,6 +39,7 @@ func contracts() []contract {
 		of[node.Containers]("containers", node.ContainerModule, node.ContainerObject, node.ContainerVersion),
 		of[node.Images]("images", node.ContainerModule, node.ImageObject, node.ImageVersion),
 		of[node.Networks]("networks", node.NetworkModule, node.NetworkObject, node.NetworkVersion),
+		of[node.NetworkInspector]("network_inspector", node.NetworkModule, node.NetworkInspectorObject, node.NetworkInspectorVersion),
 		of[node.Taps]("taps", node.NetworkModule, node.TapObject, node.TapVersion),
 		of[node.Changes]("changes", "", node.ChangesObject, node.ChangesVersion, "Changes"),
 		of[node.Flists]("flists", node.FlistModule, node.FlistObject, node.FlistVersion),

@@ -34,6 +34,7 @@ type Config struct {
 	// Steady is how long a container must have run before the one that it replaces
 	// is given up; zero means the constant Steady.
 	Steady time.Duration
+	provisioner.Hearing
 }
 
 // DefaultLayer is the default of Config.Layer, in bytes.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/croft-edge/croft/internal/testing/looktest"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -214,6 +215,9 @@ func TestLookReportsMissingParts(t *testing.T) {
 	look := func() string {
 		t.Helper()
 		seen, err := p.Look(context.Background())
+		if err == nil {
+			looktest.Same(t, p, seen)
+		}
 		if err != nil || len(seen) != 1 {
 			t.Fatalf("saw %v, %v", seen, err)
 		}
@@ -252,6 +256,9 @@ func TestOwnContainersHaveNoUser(t *testing.T) {
 		f.Storage.Put(node.Filesystem{Name: name, Path: "/pools/a/" + name})
 	}
 	seen, err := p.Look(context.Background())
+	if err == nil {
+		looktest.Same(t, p, seen)
+	}
 	if _, one := only(t, seen, "2-1"); err != nil || len(seen) != 1 || one.Drift != "" {
 		t.Errorf("saw %v, %v", seen, err)
 	}

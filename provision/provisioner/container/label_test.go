@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/croft-edge/croft/internal/testing/looktest"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -67,6 +68,9 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 			f.past = tt.past
 			p = f.provisioner()
 			seen, err := p.Look(context.Background())
+			if err == nil {
+				looktest.Same(t, p, seen)
+			}
 			if l, one := only(t, seen, "2-1"); err != nil || l.Hash != provisioner.HashOf(tt.hash) || one.Drift != "" {
 				t.Errorf("sees %+v, %v", seen, err)
 			}
@@ -157,6 +161,9 @@ func TestPartsOfTwoReservations(t *testing.T) {
 			f.Storage.Put(layerOf(tt.layer))
 			p := f.provisioner()
 			seen, err := p.Look(context.Background())
+			if err == nil {
+				looktest.Same(t, p, seen)
+			}
 			if err != nil || len(seen) != len(tt.want) {
 				t.Fatalf("saw %v, %v, want %v", seen, err, tt.want)
 			}

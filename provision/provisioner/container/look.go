@@ -39,6 +39,38 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list containers")
 	}
+	return combine(images, layers, containers), nil
+}
+
+// LookAt is Look of the containers with these IDs.
+func (p *Provisioner) LookAt(ctx context.Context, ids []string) (map[provisioner.Label]provisioner.Seen, error) {
+	var images []node.Image
+	var layers []node.Filesystem
+	var containers []node.ContainerInfo
+	for _, id := range ids {
+		image, imageErr := p.Images.Inspect(ctx, id)
+		layer, layerErr := p.Storage.InspectFilesystem(ctx, id+layerSuffix)
+		one, err := p.Containers.Inspect(ctx, id)
+		for _, err := range []error{imageErr, layerErr, err} {
+			if err != nil && node.KindOf(err) != node.NotExist {
+				return nil, errors.Wrapf(err, "cannot look at container %s", id)
+			}
+		}
+		if imageErr == nil {
+			images = append(images, image)
+		}
+		if layerErr == nil {
+			layers = append(layers, layer)
+		}
+		if err == nil {
+			containers = append(containers, one)
+		}
+	}
+	return combine(images, layers, containers), nil
+}
+
+// combine returns the labels and drifts of the containers that these are the parts of.
+func combine(images []node.Image, layers []node.Filesystem, containers []node.ContainerInfo) map[provisioner.Label]provisioner.Seen {
 	s := sight{seen: map[provisioner.Label]provisioner.Seen{}, hashes: map[string][]string{}}
 	written := map[string]string{}
 	for _, fs := range layers {
@@ -64,7 +96,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 			s.add(i.Label, i.Hash, onlyImage)
 		}
 	}
-	return s.seen, nil
+	return s.seen
 }
 
 // sight collects the parts of containers.

@@ -25,6 +25,7 @@ type Config struct {
 	Identity provisioner.Identity
 	Owners   Records
 	Images   Images
+	provisioner.Hearing
 }
 
 // Provisioner provisions reservations of type kubernetes.

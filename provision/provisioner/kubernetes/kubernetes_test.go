@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/internal/testing/fakenode"
+	"github.com/croft-edge/croft/internal/testing/looktest"
 	"github.com/croft-edge/croft/pkg/nocloud"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -260,6 +261,8 @@ func TestDrift(t *testing.T) {
 			tt.damage(w)
 			if seen, err := p.Look(t.Context()); err != nil || len(seen) != 1 || seen[label].Drift != tt.drift {
 				t.Errorf("look: %+v, %v; want %q", seen, err, tt.drift)
+			} else {
+				looktest.Same(t, p, seen)
 			}
 			_, err = p.Provision(t.Context(), r)
 			seen, _ := p.Look(t.Context())

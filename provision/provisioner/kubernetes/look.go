@@ -40,6 +40,38 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list VMs' tap devices")
 	}
+	return combine(vms, disks, taps), nil
+}
+
+// LookAt is Look of the VMs with these IDs.
+func (p *Provisioner) LookAt(ctx context.Context, ids []string) (map[provisioner.Label]provisioner.Seen, error) {
+	taps, err := p.Taps.List(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list VMs' tap devices")
+	}
+	taps = slices.DeleteFunc(taps, func(t node.Tap) bool { return !slices.Contains(ids, t.VM) })
+	var vms []node.VMInfo
+	var disks []node.VDisk
+	for _, id := range ids {
+		vm, err := p.VMs.Inspect(ctx, id)
+		disk, diskErr := p.Disks.Inspect(ctx, id)
+		for _, err := range []error{err, diskErr} {
+			if err != nil && node.KindOf(err) != node.NotExist {
+				return nil, errors.Wrapf(err, "cannot look at VM %s", id)
+			}
+		}
+		if err == nil {
+			vms = append(vms, vm)
+		}
+		if diskErr == nil {
+			disks = append(disks, disk)
+		}
+	}
+	return combine(vms, disks, taps), nil
+}
+
+// combine returns the labels and drifts of the VMs that these are the parts of.
+func combine(vms []node.VMInfo, disks []node.VDisk, taps []node.Tap) map[provisioner.Label]provisioner.Seen {
 	seen := map[provisioner.Label]provisioner.Seen{}
 	for _, vm := range vms {
 		vm.Hash = ownerOf(vm, disks, taps)
@@ -59,7 +91,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	for _, t := range taps {
 		add(t.VM, t.Hash, onlyTap)
 	}
-	return seen, nil
+	return seen
 }
 
 // ownerOf is the hash of a VM's reservation. That of a VM whose record can't be read is its disk's or its tap's: without one it

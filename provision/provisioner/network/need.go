@@ -12,3 +12,8 @@ type Networks interface {
 	Delete(ctx context.Context, id string) error
 	List(ctx context.Context) ([]node.NetworkInfo, error)
 }
+
+// Inspector is the part of the network module that looks at some networks alone.
+type Inspector interface {
+	Inspect(ctx context.Context, labels []string) ([]node.NetworkInfo, error)
+}

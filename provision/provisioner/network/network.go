@@ -17,21 +17,26 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Provisioner provisions reservations of type network.
-type Provisioner struct {
-	networks Networks
-	identity provisioner.Identity
+// Config holds the modules that the provisioner uses.
+type Config struct {
+	Networks  Networks
+	Inspector Inspector
+	Identity  provisioner.Identity
+	provisioner.Hearing
 }
 
-// New makes the provisioner of networks on that module.
-func New(networks Networks, identity provisioner.Identity) *Provisioner {
-	return &Provisioner{networks: networks, identity: identity}
+// Provisioner provisions reservations of type network.
+type Provisioner struct {
+	Config
 }
+
+// New makes the provisioner of networks.
+func New(c Config) *Provisioner { return &Provisioner{c} }
 
 // Provision makes the network's part on this node, or changes the existing one
 // to match r. Its result has no data, as the seed's.
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
-	spec, err := plan(ctx, r, p.identity)
+	spec, err := plan(ctx, r, p.Identity)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
 	}
@@ -40,7 +45,7 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
 	}
 	spec.Hash = claim.Hash
-	if _, err := p.networks.Create(ctx, spec); err != nil {
+	if _, err := p.Networks.Create(ctx, spec); err != nil {
 		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
 	}
 	return nil, nil
@@ -54,7 +59,7 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	if err != nil {
 		return errors.Wrapf(node.WithKind(node.Invalid, err), "cannot decommission network %s", r.ID)
 	}
-	err = p.networks.Delete(ctx, key(r.User, data.Name))
+	err = p.Networks.Delete(ctx, key(r.User, data.Name))
 	if node.KindOf(err) == node.NotExist {
 		return nil
 	}
@@ -64,7 +69,7 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 // Remove removes the networks that have the label. Networks of other names with
 // the same ID and other hashes stay.
 func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
-	all, err := p.networks.List(ctx)
+	all, err := p.Networks.List(ctx)
 	if err != nil {
 		return errors.Wrapf(err, "cannot remove network %s", orphan.ID)
 	}
@@ -72,7 +77,7 @@ func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) erro
 		if n.Label != orphan.ID || !orphan.Claim().Takes(n.Hash) {
 			continue
 		}
-		if err := p.networks.Delete(ctx, n.ID); err != nil && node.KindOf(err) != node.NotExist {
+		if err := p.Networks.Delete(ctx, n.ID); err != nil && node.KindOf(err) != node.NotExist {
 			return errors.Wrapf(err, "cannot remove network %s", orphan.ID)
 		}
 	}
@@ -87,18 +92,25 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 
 // Look returns the labels of the networks on the node, and each one's drift.
 func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
-	all, err := p.networks.List(ctx)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot list networks")
-	}
-	seen := make(map[provisioner.Label]provisioner.Seen, len(all))
-	for _, n := range all {
+	all, err := p.Networks.List(ctx)
+	return seenOf(all), errors.Wrap(err, "cannot list networks")
+}
+
+// LookAt is Look of the networks with these labels.
+func (p *Provisioner) LookAt(ctx context.Context, ids []string) (map[provisioner.Label]provisioner.Seen, error) {
+	some, err := p.Inspector.Inspect(ctx, ids)
+	return seenOf(some), errors.Wrap(err, "cannot look at networks")
+}
+
+func seenOf(networks []node.NetworkInfo) map[provisioner.Label]provisioner.Seen {
+	seen := make(map[provisioner.Label]provisioner.Seen, len(networks))
+	for _, n := range networks {
 		l := provisioner.LabelOf(n.Label, n.Hash)
 		if seen[l].Drift == "" { // an older croft labelled several networks with one ID and no hash
 			seen[l] = provisioner.Seen{Drift: n.Drift}
 		}
 	}
-	return seen, nil
+	return seen
 }
 
 // key is the module's key for a network.

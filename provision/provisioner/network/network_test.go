@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/fakenode"
+	"github.com/croft-edge/croft/internal/testing/looktest"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -35,7 +36,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	n := fakenode.New(t)
-	return &world{Node: n, Provisioner: network.New(n.Networks.Serve(t), n.Identity.Serve(t))}
+	return &world{Node: n, Provisioner: network.New(network.Config{Networks: n.Networks.Serve(t), Inspector: fakenode.NetworkInspector{Networks: n.Networks}.Serve(t), Identity: n.Identity.Serve(t)})}
 }
 
 // failNetworks makes the network module fail with err until it is called with nil.
@@ -115,6 +116,7 @@ func TestChangeReport(t *testing.T) {
 	if err != nil || len(seen) != 1 || seen[w.label("7-1")].Drift != drift {
 		t.Errorf("sees %v, %v", seen, err)
 	}
+	looktest.Same(t, w, seen)
 	w.failNetworks(node.Errorf(node.Transient, "away"))
 	if _, err := w.Look(t.Context()); node.KindOf(err) != node.Transient {
 		t.Errorf("a module that is away: %v", err)
@@ -261,6 +263,7 @@ func TestTwoNetworksOfOneID(t *testing.T) {
 		if err != nil || len(seen) != 3 {
 			t.Fatalf("sees %v, %v", seen, err)
 		}
+		looktest.Same(t, w, seen)
 		if ids, err := w.Provisioner.List(t.Context()); err != nil || !slices.Equal(ids, []string{"7-1"}) {
 			t.Errorf("lists %v, %v", ids, err)
 		}

@@ -24,6 +24,7 @@ type Config struct {
 	Containers Containers
 	// Past knows the workloads of an older croft; nil means none.
 	Past provisioner.Past
+	provisioner.Hearing
 }
 
 // Provisioner provisions reservations of type volume.
@@ -113,6 +114,22 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 		if workload.IsID(fs.Name) {
 			seen[provisioner.LabelOf(fs.Name, fs.Hash)] = provisioner.Seen{}
 		}
+	}
+	return seen, nil
+}
+
+// LookAt returns the labels of the volumes with these IDs.
+func (p *Provisioner) LookAt(ctx context.Context, ids []string) (map[provisioner.Label]provisioner.Seen, error) {
+	seen := map[provisioner.Label]provisioner.Seen{}
+	for _, id := range ids {
+		fs, err := p.Storage.InspectFilesystem(ctx, id)
+		if node.KindOf(err) == node.NotExist {
+			continue
+		}
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot look at volume %s", id)
+		}
+		seen[provisioner.LabelOf(fs.Name, fs.Hash)] = provisioner.Seen{}
 	}
 	return seen, nil
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/croft-edge/croft/internal/testing/fakenode"
+	"github.com/croft-edge/croft/internal/testing/looktest"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -84,6 +85,9 @@ func TestAVolumeBelongsToItsHash(t *testing.T) {
 			}
 			n.Storage.Put(before)
 			seen, err := p.Look(context.Background())
+			if err == nil {
+				looktest.Same(t, p, seen)
+			}
 			if _, there := seen[provisioner.LabelOf("1-1", tt.hash)]; err != nil || len(seen) != 1 || !there {
 				t.Errorf("look: %+v, %v", seen, err)
 			}

@@ -32,9 +32,38 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	if err != nil {
 		return nil, err
 	}
+	return p.state(ctx, v, homes, v.containers(homes)), nil
+}
+
+// LookAt is Look of the zdb containers in which these namespaces live. A namespace whose
+// zdb container isn't known may be in any: then it looks at all.
+func (p *Provisioner) LookAt(ctx context.Context, ids []string) (map[provisioner.Label]provisioner.Seen, error) {
+	homes, err := p.Homes.All()
+	if err != nil {
+		return nil, err
+	}
+	var containers []string
+	for _, id := range ids {
+		home, known := homes[id]
+		if !known {
+			return p.Look(ctx)
+		}
+		if !slices.Contains(containers, home.Container) {
+			containers = append(containers, home.Container)
+		}
+	}
+	v, err := p.seeAt(ctx, containers)
+	if err != nil {
+		return nil, err
+	}
+	return p.state(ctx, v, homes, containers), nil
+}
+
+// state returns the labels and drifts of the namespaces in containers.
+func (p *Provisioner) state(ctx context.Context, v view, homes map[string]Home, containers []string) map[provisioner.Label]provisioner.Seen {
 	seen := map[provisioner.Label]provisioner.Seen{}
 	faults := map[string]string{}
-	for _, id := range v.containers(homes) {
+	for _, id := range containers {
 		all, fault := p.inside(ctx, v, id)
 		faults[id] = fault
 		for _, n := range all {
@@ -61,7 +90,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 			seen[provisioner.Label{ID: name}] = provisioner.Seen{Drift: fault}
 		}
 	}
-	return seen, nil
+	return seen
 }
 
 func labelOf(n node.ZDBNamespace) provisioner.Label { return provisioner.LabelOf(n.Name, n.Hash) }
@@ -98,10 +127,9 @@ type view struct {
 
 // see asks each module once.
 func (p *Provisioner) see(ctx context.Context) (view, error) {
-	v := view{boxes: map[string]node.ContainerInfo{}, volumes: map[string]node.Filesystem{}, servers: map[string]node.ZDBServer{}}
-	servers, err := p.Servers.Servers(ctx)
+	v, err := p.seeServers(ctx)
 	if err != nil {
-		return v, errors.Wrap(err, "cannot list zdb containers")
+		return v, err
 	}
 	volumes, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
@@ -111,14 +139,46 @@ func (p *Provisioner) see(ctx context.Context) (view, error) {
 	if err != nil {
 		return v, errors.Wrap(err, "cannot list containers")
 	}
-	for _, s := range servers {
-		v.servers[s.Container] = s
-	}
 	for _, fs := range volumes {
 		v.volumes[fs.Name] = fs
 	}
 	for _, box := range boxes {
 		v.boxes[box.ID] = box
+	}
+	return v, nil
+}
+
+// seeServers is see of the zdb servers alone.
+func (p *Provisioner) seeServers(ctx context.Context) (view, error) {
+	v := view{boxes: map[string]node.ContainerInfo{}, volumes: map[string]node.Filesystem{}, servers: map[string]node.ZDBServer{}}
+	servers, err := p.Servers.Servers(ctx)
+	for _, s := range servers {
+		v.servers[s.Container] = s
+	}
+	return v, errors.Wrap(err, "cannot list zdb containers")
+}
+
+// seeAt is see of some containers.
+func (p *Provisioner) seeAt(ctx context.Context, containers []string) (view, error) {
+	v, err := p.seeServers(ctx)
+	if err != nil {
+		return v, err
+	}
+	for _, id := range containers {
+		box, err := p.Containers.Inspect(ctx, id)
+		if err == nil {
+			v.boxes[id] = box
+		} else if node.KindOf(err) != node.NotExist {
+			return v, errors.Wrapf(err, "cannot look at container %s", id)
+		}
+		for _, name := range []string{id, id + layerSuffix} {
+			fs, err := p.Storage.InspectFilesystem(ctx, name)
+			if err == nil {
+				v.volumes[name] = fs
+			} else if node.KindOf(err) != node.NotExist {
+				return v, errors.Wrapf(err, "cannot look at the volumes of zdb container %s", id)
+			}
+		}
 	}
 	return v, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/croft-edge/croft/internal/testing/looktest"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
@@ -45,6 +46,9 @@ func TestLookReportsDifferences(t *testing.T) {
 			what := saw.Drift
 			if err != nil || len(seen) != 1 || what != c.want && (c.want == "" || !strings.HasPrefix(what, c.want)) {
 				t.Fatalf("saw %v, %v; want %q", seen, err, c.want)
+			}
+			if name != "zdb doesn't list" {
+				looktest.Same(t, f.provisioner(), seen)
 			}
 			if len(f.Changes()) != 0 {
 				t.Errorf("it changed something: %q", f.Changes())

@@ -34,6 +34,7 @@ type Config struct {
 	// Wait is how long a starting zdb may take to answer; 0 is DefaultWait. A zdb
 	// reads its index first, which takes longer with more data.
 	Wait time.Duration
+	provisioner.Hearing
 }
 
 // The defaults of Config.

@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/logs"
@@ -62,12 +63,14 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.Changes = changes.New()
 	l := newLazy()
 	return &module.Instance{
 		Workers: workers,
 		Objects: []module.Object{
 			module.Serves[node.Containers](node.ContainerObject, node.ContainerVersion, lazyContainers{l}),
 			module.Serves[node.Images](node.ImageObject, node.ImageVersion, lazyImages{l}),
+			module.Serves[node.Changes](node.ChangesObject, node.ChangesVersion, cfg.Changes),
 		},
 		Run: func(ctx context.Context) error {
 			cfg.Image.Sources.Own = ownImages(h.Config, h.Log)

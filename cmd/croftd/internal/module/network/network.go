@@ -65,7 +65,9 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	return &module.Instance{
 		Objects: []module.Object{
 			module.Serves(node.NetworkObject, node.NetworkVersion, m.Networks()),
+			module.Serves(node.NetworkInspectorObject, node.NetworkInspectorVersion, m.Inspector()),
 			module.Serves(node.TapObject, node.TapVersion, m.Taps()),
+			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
 		},
 		Close: func(context.Context) error { return m.Close() },
 	}, nil

@@ -77,6 +77,7 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 		Objects: []module.Object{
 			module.Serves(node.StorageObject, node.StorageVersion, m.Storage()),
 			module.Serves(node.VDiskObject, node.VDiskVersion, m.VDisks()),
+			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
 		},
 		Close: m.Close,
 	}, nil

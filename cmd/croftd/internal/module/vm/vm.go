@@ -115,6 +115,7 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 		Objects: []module.Object{
 			module.Serves[node.VMs](node.VMObject, node.VMVersion, m),
 			module.Serves[node.VMImages](node.VMImageObject, node.VMImageVersion, images),
+			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
 		},
 		Run: func(ctx context.Context) error {
 			var parts sync.WaitGroup

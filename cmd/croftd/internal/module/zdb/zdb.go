@@ -71,9 +71,12 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 		return nil, err
 	}
 	return &module.Instance{
-		Objects: []module.Object{module.Serves(node.ZDBObject, node.ZDBVersion, m.Namespaces())},
-		Run:     m.Run,
-		Close:   func(context.Context) error { return m.Close() },
+		Objects: []module.Object{
+			module.Serves(node.ZDBObject, node.ZDBVersion, m.Namespaces()),
+			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
+		},
+		Run:   m.Run,
+		Close: func(context.Context) error { return m.Close() },
 	}, nil
 }
 

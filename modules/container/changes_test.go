@@ -1,0 +1,84 @@
+package container
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/containerd/containerd/v2/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/internal/testing/changestest"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func TestChangesOfContainersAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.looksRarely() // it is heard of, not found
+	one := w.starts(w.spec("1-1", "serve"))
+	w.starts(w.spec("2-1", "serve"))
+	e := changestest.Listen(t, w.cfg.Changes)
+
+	must(t, syscall.Kill(int(one.PID), syscall.SIGKILL))
+	e.HearsOnly("a killed process", "1-1")
+	w.is("1-1", "running again", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning && i.Restarts == 1 })
+	e.Calm()
+
+	must(t, unix.Unmount(filepath.Join(w.cfg.RunDir, "container", "2-1", "net"), unix.MNT_DETACH))
+	e.HearsOnly("a mount", "2-1")
+	if all, err := w.List(); err != nil || len(all) != 2 || all[0].Drift != "" || all[1].Drift == "" {
+		t.Errorf("is %+v, %v", all, err)
+	}
+
+	in, task := w.task("1-1")
+	must(t, task.Pause(in))
+	e.HearsOnly("a paused container", "1-1")
+	if all, err := w.List(); err != nil || len(all) != 2 || all[0].Drift == "" {
+		t.Errorf("while it is paused it is %+v, %v", all, err)
+	}
+	must(t, task.Resume(in))
+	e.HearsOnly("a resumed container", "1-1")
+	found := w.load("1-1")
+	// Faster than croft, which starts it again.
+	eventually(t, "it is removed", func() bool {
+		if again, err := found.Task(in, nil); err == nil {
+			_, _ = again.Delete(in, client.WithProcessKill)
+		}
+		return found.Delete(in) == nil
+	})
+	e.HearsOnly("a removed container", "1-1")
+	if all, err := w.List(); err != nil || len(all) != 1 || all[0].ID != "2-1" {
+		t.Errorf("after one is removed there are %+v, %v", all, err)
+	}
+}
+
+// Nothing is vouched for while containerd is away, and all that may have happened meanwhile
+// is told as lost.
+func TestContainerdsEndIsToldAsLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.starts(w.spec("1-1", "serve"))
+	e := changestest.Listen(t, w.cfg.Changes)
+	must(t, syscall.Kill(w.containerd(), syscall.SIGKILL))
+	e.HearsLost("containerd's end")
+	e.HearsLost("containerd's return")
+	w.is("1-1", "running", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning })
+}
+
+// The module's own change is in the next list, though containerd's event may come later.
+func TestListHasOwnChangesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	changestest.Listen(t, w.cfg.Changes)
+	for range 5 {
+		w.starts(w.spec("1-1", "serve"))
+		if all, err := w.List(); err != nil || len(all) != 1 || all[0].State != node.ContainerRunning {
+			t.Fatalf("after its start there are %+v, %v", all, err)
+		}
+		must(t, w.Delete("1-1"))
+		if all, err := w.List(); err != nil || len(all) != 0 {
+			t.Fatalf("after its end there are %+v, %v", all, err)
+		}
+	}
+}

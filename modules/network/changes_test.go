@@ -1,0 +1,92 @@
+package network_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/internal/testing/changestest"
+	"github.com/croft-edge/croft/pkg/node/conformance"
+)
+
+func TestChangesOfANetworkAreTold(t *testing.T) {
+	h := newHousehold(t)
+	other := conformance.NetworkSpec(t, "net2", "10.2.2.0/24", port(t))
+	other.Label = "8-8"
+	if _, err := h.networks.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	e := changestest.Listen(t, h.mod.Changes())
+	web := fmt.Sprintf("/proc/%d/ns/net", h.webPID)
+	for _, c := range []struct{ name, where, run string }{
+		{"a rule", h.info.Namespace, "nft add table inet someones"},
+		{"a port's rate", h.info.Namespace, "tc qdisc del dev m0 root"},
+		{"a route", h.info.Namespace, "ip route del default"},
+		{"an address of a member", web, "ip addr flush dev eth0"},
+		{"a member's link", web, "ip link set eth0 down"},
+		{"a port's veth", h.info.Namespace, "ip link del m1"},
+		{"the bridge", h.info.Namespace, "ip link del br0"},
+		{"the uplink", h.info.Namespace, "ip link del up0"},
+		{"all tables", h.info.Namespace, "nft flush ruleset"},
+	} {
+		if out, err := exec.Command("nsenter", append([]string{"--net=" + c.where}, strings.Fields(c.run)...)...).CombinedOutput(); err != nil {
+			if strings.HasPrefix(c.run, "tc ") {
+				continue // without a rate there is none
+			}
+			t.Fatalf("%s: %v: %s", c.name, err, out)
+		}
+		e.HearsOnly(c.name, h.spec.Label)
+	}
+	if _, err := h.networks.Create(t.Context(), h.spec); err != nil {
+		t.Fatal(err)
+	}
+	e.Calm()
+	if err := unix.Unmount(h.info.Namespace, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	e.HearsOnly("the namespace's mount", h.spec.Label)
+}
+
+// While the kernel tells nothing a look reads nothing of a network's links and rules again.
+func TestUnchangedNetworkIsVouchedFor(t *testing.T) {
+	h := newHousehold(t)
+	changestest.Listen(t, h.mod.Changes())
+	for range 3 {
+		if drift := h.drift(); drift != "" {
+			t.Fatal(drift)
+		}
+	}
+	// What the kernel tells is seen by the next look, whoever has heard of it.
+	run(t, h.info.Namespace, "ip link set br0 down")
+	for end := time.Now().Add(changestest.Within); h.drift() == ""; {
+		if time.Now().After(end) {
+			t.Fatal("a look doesn't see that the bridge is down")
+		}
+	}
+	h.create()
+	if drift := h.drift(); drift != "" {
+		t.Fatal(drift)
+	}
+}
+
+func TestInspectIsAListOfSome(t *testing.T) {
+	h := newHousehold(t)
+	inspector := h.mod.Inspector()
+	for labels, want := range map[string]int{h.spec.Label: 1, "99-9": 0, "99-9 " + h.spec.Label: 1, "": 0} {
+		got, err := inspector.Inspect(strings.Fields(labels))
+		if err != nil || len(got) != want {
+			t.Fatalf("of %q there are %d, %v", labels, len(got), err)
+		}
+		if want == 1 && (got[0].ID != h.spec.ID || got[0].Drift != "" || len(got[0].Members) != 2) {
+			t.Errorf("is %+v", got[0])
+		}
+	}
+	run(t, h.info.Namespace, "ip link del m0")
+	if got, err := inspector.Inspect([]string{h.spec.Label}); err != nil || len(got) != 1 || got[0].Drift != h.drift() {
+		t.Errorf("is %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,29 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/croft-edge/croft/internal/testing/changestest"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func TestTheEndOfAQEMUIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.open(w.config())
+	info, err := m.Run(w.spec())
+	must(t, err)
+	e := changestest.Listen(t, m.Changes())
+	must(t, syscall.Kill(int(info.PID), syscall.SIGKILL))
+	e.HearsOnly("a killed QEMU", "7-1")
+	eventually(t, "it runs again", func() error {
+		again, err := m.Inspect("7-1")
+		if err == nil && (again.State != node.VMRunning || again.PID == info.PID) {
+			err = errors.New(fmt.Sprintf("%+v", again))
+		}
+		return err
+	})
+}
