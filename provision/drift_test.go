@@ -52,7 +52,13 @@ func inDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *
 // inDriftWith is inDrift with limits other than a node's.
 func inDriftWith(t *testing.T, limits provision.Limits, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
 	t.Helper()
-	p, log := &watchedProvisioner{}, &driftLog{}
+	inDriftOf(t, &watchedProvisioner{}, limits, test)
+}
+
+// inDriftOf is inDriftWith of a provisioner's networks.
+func inDriftOf(t *testing.T, p *watchedProvisioner, limits provision.Limits, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
+	t.Helper()
+	log := &driftLog{}
 	inWorld(t, func(w *world) {
 		w.limits = limits
 		w.log = zerolog.New(log)

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sync"
 
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -24,6 +26,69 @@ type watchedProvisioner struct {
 	// error of removing one.
 	hashed map[provisioner.Label]bool
 	busy   error
+	// tells is the module's stream of changes, nil for a module without one; looked are
+	// the IDs of each look at some, and nil for each look at all.
+	tells  *mutable
+	looked [][]string
+}
+
+// mutable is a stream of changes that can be muted.
+type mutable struct {
+	hub *changes.Hub
+
+	mu   sync.Mutex
+	mute bool
+}
+
+// Changes implements provisioner.Changes.
+func (m *mutable) Changes(ctx context.Context) (<-chan node.Change, error) {
+	in, out := m.hub.Changes(ctx), make(chan node.Change)
+	go func() {
+		defer close(out)
+		for c := range in {
+			m.mu.Lock()
+			mute := m.mute
+			m.mu.Unlock()
+			if mute {
+				continue
+			}
+			select {
+			case out <- c:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out, nil
+}
+
+func (m *mutable) set(mute bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mute = mute
+}
+
+// Streams implements provisioner.Told.
+func (w *watchedProvisioner) Streams() []provisioner.Changes {
+	if w.tells == nil {
+		return nil
+	}
+	return []provisioner.Changes{w.tells}
+}
+
+// LookAt implements provisioner.Narrow.
+func (w *watchedProvisioner) LookAt(ctx context.Context, ids []string) (map[provisioner.Label]provisioner.Seen, error) {
+	all, err := w.look(ctx, ids)
+	maps.DeleteFunc(all, func(l provisioner.Label, _ provisioner.Seen) bool { return !slices.Contains(ids, l.ID) })
+	return all, err
+}
+
+// looks returns the looks since the last call.
+func (w *watchedProvisioner) looks() [][]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.looked
+	w.looked = nil
+	return all
 }
 
 // labels sets the labels on the node from now on.
@@ -63,8 +128,15 @@ func (w *watchedProvisioner) Remove(ctx context.Context, orphan provisioner.Labe
 }
 
 func (w *watchedProvisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
+	return w.look(ctx, nil)
+}
+
+func (w *watchedProvisioner) look(ctx context.Context, ids []string) (map[provisioner.Label]provisioner.Seen, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.tells != nil {
+		w.looked = append(w.looked, slices.Clone(ids))
+	}
 	if w.hang {
 		w.mu.Unlock()
 		<-ctx.Done()

@@ -15,7 +15,7 @@ import (
 
 func TestChangesOfANetworkAreTold(t *testing.T) {
 	h := newHousehold(t)
-	other := conformance.NetworkSpec(t, "net2", "10.2.2.0/24", port(t))
+	other := conformance.NetworkSpec(t, "net2", "10.1.9.0/24", port(t))
 	other.Label = "8-8"
 	if _, err := h.networks.Create(t.Context(), other); err != nil {
 		t.Fatal(err)

@@ -183,8 +183,9 @@ func TestAnOverrunIsLost(t *testing.T) {
 	h.mu.Lock()
 	h.hold = hold
 	h.mu.Unlock()
+	sh(t, ns.Path(), "ip link add d0 type bridge")
 	cmd := exec.Command("nsenter", "--net="+ns.Path(), "ip", "-batch", "-")
-	cmd.Stdin = strings.NewReader(strings.Repeat("link add d0 type bridge\nlink del d0\n", 2000))
+	cmd.Stdin = strings.NewReader(strings.Repeat("link set d0 mtu 1400\nlink set d0 mtu 1500\n", 1000))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
