@@ -94,17 +94,17 @@ func (d *damaged) comesBack(t *testing.T, began time.Time, says string) {
 }
 
 // log is the log of all of the node's processes.
-func (d *damaged) log() string {
-	d.Helper()
-	found, err := filepath.Glob(d.Path("*.log"))
+func (i *internet) log() string {
+	i.Helper()
+	found, err := filepath.Glob(i.Path("*.log"))
 	if err != nil {
-		d.Fatal(err)
+		i.Fatal(err)
 	}
 	var all strings.Builder
 	for _, file := range found {
 		raw, err := os.ReadFile(file)
 		if err != nil {
-			d.Fatal(err)
+			i.Fatal(err)
 		}
 		all.Write(raw)
 	}

@@ -40,14 +40,14 @@ type Change struct {
 // by their reservations' IDs only; objects without an owner aren't told.
 //
 // Told are, within a second: in network, links, addresses, routes, queueing disciplines and
-// nftables rules in the networks' namespaces and of the networks' links in the node's, and
-// the end of a namespace's mount; in container, tasks and containers in containerd, and the
+// nftables rules in the networks' and their members' namespaces and of the networks' links in
+// the node's, and the end of a namespace's mount; in container, tasks and containers in containerd, and the
 // mounts of their namespaces and root file systems; in storage, file systems and virtual
 // disks that appear or disappear, and pools that are unmounted; in zdbd, the end of a zdb
 // and of its listener; in vmd, the end of a QEMU.
 //
 // Not told, because the kernel tells nobody: the peers and keys of WireGuard devices, the
-// sizes of quotas, sysctls, what happens in containers' own network namespaces, the content of files,
+// sizes of quotas, sysctls, labels, the content of files, names in a network's DNS,
 // and the namespaces inside a zdb. A reader looks at these from time to time.
 type Changes interface {
 	// Changes sends the first value at once, then on change, and at least every ChangesEvery.

@@ -1,0 +1,185 @@
+package main_test
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/internal/testing/nodetest"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// toldBack bounds a repair of what the kernel or containerd tells. It takes a fraction of a second; this is
+// for a machine that runs other tests, and less than the time between two looks at everything.
+const toldBack = 10 * time.Second
+
+// furnished is a node with one workload of each kind, and what can be taken away from them.
+type furnished struct {
+	*zdbs
+	volume, box, namespace *workload.Reservation
+}
+
+func newFurnished(z *zdbs) *furnished {
+	z.Helper()
+	f := &furnished{zdbs: z, volume: z.volume()}
+	f.box, _ = z.run(nil)
+	f.namespace, _ = z.made(nil)
+	return f
+}
+
+// restored are how often each workload was restored.
+func (f *furnished) restored() map[string]int {
+	f.Helper()
+	s, err := f.n.TryStatus()
+	if err != nil {
+		return nil
+	}
+	out := map[string]int{}
+	for _, w := range s.Workloads {
+		out[w.ID] = w.Restored
+	}
+	return out
+}
+
+// taken is a thing that somebody takes away under the node.
+type taken struct {
+	what string
+	// of is the workload that has lost it.
+	of   *workload.Reservation
+	take func()
+}
+
+func (f *furnished) things() []taken {
+	bridge := func(link string) func() {
+		return func() {
+			if out, err := nodetest.Command(f.n.Status().Networks[0].Namespace, strings.Fields(link)...); err != nil {
+				f.Fatalf("%s: %v: %s", link, err, out)
+			}
+		}
+	}
+	return []taken{
+		{"a bridge", f.net, bridge("ip link del br0")},
+		{"an nftables rule", f.net, bridge("nft flush ruleset")},
+		{"a veth of a container", f.net, func() { f.n.Unplug(f.box) }},
+		{"a container", f.box, func() { f.n.DeleteContainer(f.box) }},
+		{"a mount of a container", f.box, func() { f.n.Unpin(f.box) }},
+		{"a volume", f.volume, func() {
+			if out, err := exec.CommandContext(f.Context(), "btrfs", "subvolume", "delete", f.n.VolumePath(f.volume)).CombinedOutput(); err != nil {
+				f.Fatalf("%v: %s", err, out)
+			}
+		}},
+	}
+}
+
+// isBack takes a thing away, and waits until its workload alone was restored.
+func (f *furnished) isBack(one taken, within time.Duration) {
+	f.Helper()
+	f.settle()
+	before := f.restored()
+	began := time.Now()
+	one.take()
+	var now map[string]int
+	f.Until(back, one.what+" is back", func() bool {
+		now = f.restored()
+		return now[one.of.ID] > before[one.of.ID]
+	})
+	took := time.Since(began)
+	f.Logf("%s: back after %s", one.what, took.Round(10*time.Millisecond))
+	if took > within {
+		f.Errorf("%s: back after %s, must be within %s", one.what, took, within)
+	}
+	for id, n := range now {
+		if id != one.of.ID && n != before[id] {
+			f.Errorf("%s: %s was restored too", one.what, id)
+		}
+	}
+}
+
+// settle waits until nothing has been restored for a while.
+func (f *furnished) settle() {
+	f.Helper()
+	last, since := f.restored(), time.Now()
+	f.Until(nodetest.Soon, "nothing is restored any more", func() bool {
+		now := f.restored()
+		for id, n := range now {
+			if n != last[id] {
+				last, since = now, time.Now()
+			}
+		}
+		return now != nil && time.Since(since) > 2*time.Second
+	})
+}
+
+// zdbIsBack kills the zdb of a namespace, and waits until a new one runs.
+func (f *furnished) zdbIsBack(within time.Duration) {
+	f.Helper()
+	zdb := func() (info node.ContainerInfo) {
+		for _, c := range f.n.Status().Containers {
+			if c.ID == userZDB {
+				info = c
+			}
+		}
+		return info
+	}
+	was := zdb()
+	if err := syscall.Kill(int(was.PID), unix.SIGKILL); err != nil {
+		f.Fatal(err)
+	}
+	began := time.Now()
+	f.Until(back, "the zdb is back", func() bool {
+		now := zdb()
+		server, ok := f.n.ZDBServer(userZDB)
+		return now.State == node.ContainerRunning && now.PID != was.PID && ok && server.Drift == ""
+	})
+	took := time.Since(began)
+	f.Logf("a zdb: back after %s", took.Round(10*time.Millisecond))
+	if took > within {
+		f.Errorf("a zdb: back after %s, must be within %s", took, within)
+	}
+}
+
+// TestWhatIsToldIsBackAtOnce: what somebody takes away under the node, and the kernel or containerd tells, is back
+// at once, and nothing else was touched.
+func TestWhatIsToldIsBackAtOnce(t *testing.T) {
+	f := newFurnished(newZDBs(t))
+	for _, one := range f.things() {
+		f.isBack(one, toldBack)
+	}
+	f.zdbIsBack(toldBack)
+}
+
+// TestAsProcessesWithAllStreamsCut: the same on a node whose modules are separate processes; and while redis
+// lets no event through, everything is back within the time that the node promises.
+func TestAsProcessesWithAllStreamsCut(t *testing.T) {
+	f := newFurnished(newSplitZDBs(t))
+	things := f.things()
+	for _, one := range things {
+		f.isBack(one, toldBack)
+	}
+	channels := func(rule string) {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "redis-cli", "-s", strings.TrimPrefix(f.split.RedisURL(), "unix://"), "ACL", "SETUSER", "default", rule).CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != "OK" {
+			t.Fatalf("%s: %v: %s", rule, err, out)
+		}
+	}
+	channels("resetchannels")
+	for _, one := range things {
+		f.isBack(one, back)
+	}
+	f.zdbIsBack(back)
+	if log := f.log(); !strings.Contains(log, "stream of changes is cut") {
+		t.Error("nobody has said that streams are cut")
+	}
+	channels("allchannels")
+	f.Until(back, "a stream tells again", func() bool {
+		began := time.Now()
+		f.isBack(things[0], back)
+		return time.Since(began) < toldBack
+	})
+}
