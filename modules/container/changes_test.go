@@ -18,7 +18,7 @@ func TestChangesOfContainersAreTold(t *testing.T) {
 	w.looksRarely() // it is heard of, not found
 	one := w.starts(w.spec("1-1", "serve"))
 	w.starts(w.spec("2-1", "serve"))
-	e := changestest.Listen(t, w.cfg.Changes)
+	e := changestest.Listen(t, w.told)
 
 	must(t, syscall.Kill(int(one.PID), syscall.SIGKILL))
 	e.HearsOnly("a killed process", "1-1")
@@ -59,7 +59,7 @@ func TestContainerdsEndIsToldAsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.starts(w.spec("1-1", "serve"))
-	e := changestest.Listen(t, w.cfg.Changes)
+	e := changestest.Listen(t, w.told)
 	must(t, syscall.Kill(w.containerd(), syscall.SIGKILL))
 	e.HearsLost("containerd's end")
 	e.HearsLost("containerd's return")
@@ -70,7 +70,7 @@ func TestContainerdsEndIsToldAsLost(t *testing.T) {
 func TestListHasOwnChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	changestest.Listen(t, w.cfg.Changes)
+	changestest.Listen(t, w.told)
 	for range 5 {
 		w.starts(w.spec("1-1", "serve"))
 		if all, err := w.List(); err != nil || len(all) != 1 || all[0].State != node.ContainerRunning {

@@ -16,7 +16,6 @@ import (
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/cgroup"
-	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
@@ -48,9 +47,7 @@ type Config struct {
 	PIDs, IOWeight uint64
 	// Rate limits each user's container's use of each disk in a second.
 	Rate cgroup.Rate
-	// Changes is told whose containers change; nil when nobody wants to know.
-	Changes *changes.Hub
-	Log     zerolog.Logger
+	Log  zerolog.Logger
 }
 
 var groupForm = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+$`)
@@ -90,9 +87,6 @@ func (c Config) withDefaults() Config {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(filepath.Clean(c.RunDir)))
 		c.CgroupParent = "/croft-" + strconv.FormatUint(uint64(h.Sum32()), 16)
-	}
-	if c.Changes == nil {
-		c.Changes = changes.New()
 	}
 	c.Containerd.Shims = c.groups().ShimPath()
 	return c

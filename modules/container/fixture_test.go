@@ -101,6 +101,7 @@ type world struct {
 	cfg    Config
 	images *fakeImages
 	module *Module
+	told   *changes.Hub
 	node.Containers
 
 	// rarely makes the module look at all containers once an hour only.
@@ -118,11 +119,11 @@ func newWorld(t testing.TB) *world {
 func newWorldWith(t testing.TB, images bool) *world {
 	t.Helper()
 	dir := containerdtest.Folder(t)
-	w := &world{TB: t, dir: dir, images: &fakeImages{all: map[string]image.Layers{}}}
+	w := &world{TB: t, dir: dir, told: changes.New(), images: &fakeImages{all: map[string]image.Layers{}}}
 	run, state := filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
 	w.cfg = Config{
-		RunDir: run, StateDir: state, Log: log, CgroupParent: "/croft-test-" + random(), Changes: changes.New(),
+		RunDir: run, StateDir: state, Log: log, CgroupParent: "/croft-test-" + random(),
 		Containerd: containerd.Config{Own: true, RunDir: run, StateDir: state, Prefix: "t" + random(), Within: patience, Log: log},
 		Logs:       logs.Config{RunDir: run, Command: []string{"/proc/self/exe", carry, run, filepath.Join(state, "logs")}, Within: patience, Log: log},
 	}
@@ -148,9 +149,9 @@ func (w *world) open() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if w.images == nil {
-		w.module, err = Open(ctx, w.cfg)
+		w.module, err = Open(ctx, w.cfg, w.told)
 	} else {
-		w.module, err = open(ctx, w.cfg, func(Config, *containerd.Daemon, imageUse) (imageStore, error) { return w.images, nil })
+		w.module, err = open(ctx, w.cfg, w.told, func(Config, *containerd.Daemon, imageUse) (imageStore, error) { return w.images, nil })
 	}
 	must(w, err)
 	w.Containers = w.module.Containers()

@@ -16,17 +16,20 @@ import (
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/modules/container/supervise"
 	"github.com/croft-edge/croft/modules/container/tasks"
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Open opens the module on the containers that exist: those that run are adopted as
 // they are, and none is touched. Nothing is started again before Run. Busy when
-// another module has them open.
-func Open(ctx context.Context, c Config) (*Module, error) { return open(ctx, c, openImageStore) }
+// another module has them open. told is told whose containers change.
+func Open(ctx context.Context, c Config, told *changes.Hub) (*Module, error) {
+	return open(ctx, c, told, openImageStore)
+}
 
 // open is Open with another image store.
-func open(ctx context.Context, c Config, images openImages) (*Module, error) {
+func open(ctx context.Context, c Config, told *changes.Hub, images openImages) (*Module, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -40,7 +43,7 @@ func open(ctx context.Context, c Config, images openImages) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := openLocked(ctx, c, images)
+	m, err := openLocked(ctx, c, told, images)
 	if err != nil {
 		_ = lock.Release()
 		return nil, err
@@ -50,7 +53,7 @@ func open(ctx context.Context, c Config, images openImages) (*Module, error) {
 }
 
 // openLocked is open once the containers are locked.
-func openLocked(ctx context.Context, c Config, images openImages) (*Module, error) {
+func openLocked(ctx context.Context, c Config, told *changes.Hub, images openImages) (*Module, error) {
 	runtime, err := openRuntime(ctx, c)
 	if err != nil {
 		return nil, err
@@ -72,20 +75,20 @@ func openLocked(ctx context.Context, c Config, images openImages) (*Module, erro
 	}
 	m := &Module{daemon: daemon, roots: roots, outputs: logs.NewKeeper(c.Logs), log: c.Log, background: newBackground()}
 	cleaner := leftovers.Cleaner{Daemon: daemon, Groups: c.groups(), RuncDir: c.runcDir(), Log: c.Log}
-	listing := tasks.NewListing(c.index(daemon))
-	if m.table, err = managed.Open(c.records(), listing.Changed); err == nil {
+	heard := heard{hub: told, listing: tasks.NewListing(c.index(daemon))}
+	if m.table, err = managed.Open(c.records(), heard.listing.Changed); err == nil {
 		m.images, err = images(c, daemon, imageUse{inUse: c.inUse(daemon), emptied: cleaner.ClearNamespace})
 	}
 	if err != nil {
 		_ = m.Close()
 		return nil, err
 	}
-	m.wire(c, runtime, secrets, cleaner, listing)
+	m.wire(c, runtime, secrets, cleaner, heard)
 	return m, nil
 }
 
 // wire makes the parts of an opened module that change and show containers.
-func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, cleaner leftovers.Cleaner, listing *tasks.Listing) {
+func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, cleaner leftovers.Cleaner, heard heard) {
 	index := c.index(m.daemon)
 	launchRuntime := launch.Runtime{Dir: c.runcDir(), Wrapper: c.wrapper(), ShimGroup: c.groups().MakeShims}
 	m.launcher = launch.New(launch.Config{
@@ -97,11 +100,11 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 		logs: logRemover{table: m.table, outputs: m.outputs, images: m.images.Images(), dir: c.Logs.Dir},
 	}
 	m.supervisor = supervise.New(supervise.Config{
-		Daemon: m.daemon, List: listing.All, Changes: heard{hub: c.Changes, listing: listing}, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
+		Daemon: m.daemon, List: heard.listing.All, Changes: heard, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
 		Sweeper: sweeper{index: index, table: m.table, roots: m.roots, secrets: secrets, leftovers: cleaner, remover: remover, execs: c.execs(), log: c.Log}, Spawn: m.background.spawn, Log: c.Log,
 	})
-	m.mounts = &mountWatch{dir: filepath.Join(c.RunDir, "container"), hub: c.Changes}
-	viewer := viewer{index: index, listing: listing, table: m.table, roots: m.roots, ended: m.supervisor.Ended}
+	m.mounts = &mountWatch{dir: filepath.Join(c.RunDir, "container"), hub: heard.hub}
+	viewer := viewer{index: index, listing: heard.listing, table: m.table, roots: m.roots, ended: m.supervisor.Ended}
 	m.service = service{
 		background: m.background, remover: remover, viewer: viewer, index: index, logDir: c.Logs.Dir,
 		starter: starter{index: index, table: m.table, launcher: m.launcher, viewer: viewer, log: c.Log},

@@ -22,7 +22,7 @@ func TestTakeDownNeedsTheLock(t *testing.T) {
 	if now := w.is("1-1", "running", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning }); now.PID != info.PID {
 		t.Errorf("it is %+v, was %+v", now, info)
 	}
-	_, err := Open(t.Context(), w.cfg)
+	_, err := Open(t.Context(), w.cfg, w.told)
 	kind(t, err, node.Busy)
 	w.close()
 	must(t, os.Chmod(w.dir, 0o700))

@@ -157,7 +157,7 @@ func (m *Module) watch(e *entry) error {
 		defer m.table.release(held)
 		defer m.hub.Tell(e.id)
 		if held.exists && held.record.Phase == machine.Running && held.record.Process == p {
-			m.ended(held, m.causeOf(held.record))
+			m.ended(held, m.processes.causeOf(held.record))
 		}
 		return nil
 	})
@@ -165,8 +165,8 @@ func (m *Module) watch(e *entry) error {
 }
 
 // causeOf says why a VM's process has ended, as far as the node can tell. Each start has a control group of its own.
-func (m *Module) causeOf(r machine.Record) string {
-	group, err := cgroup.At(m.processes.cgroup(r.Spec.ID))
+func (p processes) causeOf(r machine.Record) string {
+	group, err := cgroup.At(p.cgroup(r.Spec.ID))
 	if err == nil && group.Events().OOMKills > 0 {
 		return "the kernel has killed it: it needed more memory than it may have"
 	}

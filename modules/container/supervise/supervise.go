@@ -25,6 +25,8 @@ const (
 	defaultLook = 15 * time.Second
 	// subscribeAgain is the pause after containerd's events have ended.
 	subscribeAgain = 200 * time.Millisecond
+	// settle is after how long a subscription to containerd's events has surely begun.
+	settle = time.Second
 	// exitTime bounds the recording of an exit.
 	exitTime = 2 * time.Minute
 	// restartTime bounds one restart: after it the failure is recorded, and the next one scheduled.
@@ -133,7 +135,8 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	}
 	// Events may begin a moment after the subscription: the second look is early, and only
 	// from then on all changes are told.
-	every, live := s.LookEvery, false
+	every, live := s.LookEvery, time.NewTimer(settle)
+	defer live.Stop()
 	tick := time.NewTicker(min(every, max(every/15, time.Second)))
 	defer tick.Stop()
 	for {
@@ -144,11 +147,10 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 			return containerd.Error(err, "receive containerd's events")
 		case e := <-told:
 			s.handle(e)
+		case <-live.C:
+			s.cfg.Changes.Live(true)
 		case <-tick.C:
-			if tick.Reset(every); !live {
-				live = true
-				s.cfg.Changes.Live(true)
-			}
+			tick.Reset(every)
 			if err := s.look(ctx); err != nil {
 				return err
 			}

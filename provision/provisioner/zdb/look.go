@@ -24,15 +24,15 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 // Look returns their labels, and each one's drift or that of its zdb container.
 // Several zdb containers may have a namespace of one ID.
 func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
-	v, err := p.see(ctx)
-	if err != nil {
-		return nil, err
-	}
 	homes, err := p.Homes.All()
 	if err != nil {
 		return nil, err
 	}
-	return p.state(ctx, v, homes, v.containers(homes)), nil
+	v, err := p.seeServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.state(ctx, v, homes, v.containers(homes))
 }
 
 // LookAt is Look of the zdb containers in which these namespaces live. A namespace whose
@@ -52,15 +52,18 @@ func (p *Provisioner) LookAt(ctx context.Context, ids []string) (map[provisioner
 			containers = append(containers, home.Container)
 		}
 	}
-	v, err := p.seeAt(ctx, containers)
+	v, err := p.seeServers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.state(ctx, v, homes, containers), nil
+	return p.state(ctx, v, homes, containers)
 }
 
 // state returns the labels and drifts of the namespaces in containers.
-func (p *Provisioner) state(ctx context.Context, v view, homes map[string]Home, containers []string) map[provisioner.Label]provisioner.Seen {
+func (p *Provisioner) state(ctx context.Context, v view, homes map[string]Home, containers []string) (map[provisioner.Label]provisioner.Seen, error) {
+	if err := p.seeContainers(ctx, v, containers); err != nil {
+		return nil, err
+	}
 	seen := map[provisioner.Label]provisioner.Seen{}
 	faults := map[string]string{}
 	for _, id := range containers {
@@ -90,7 +93,7 @@ func (p *Provisioner) state(ctx context.Context, v view, homes map[string]Home, 
 			seen[provisioner.Label{ID: name}] = provisioner.Seen{Drift: fault}
 		}
 	}
-	return seen
+	return seen, nil
 }
 
 func labelOf(n node.ZDBNamespace) provisioner.Label { return provisioner.LabelOf(n.Name, n.Hash) }
@@ -125,30 +128,7 @@ type view struct {
 	servers map[string]node.ZDBServer
 }
 
-// see asks each module once.
-func (p *Provisioner) see(ctx context.Context) (view, error) {
-	v, err := p.seeServers(ctx)
-	if err != nil {
-		return v, err
-	}
-	volumes, err := p.Storage.ListFilesystems(ctx)
-	if err != nil {
-		return v, errors.Wrap(err, "cannot list the volumes of zdb containers")
-	}
-	boxes, err := p.Containers.List(ctx)
-	if err != nil {
-		return v, errors.Wrap(err, "cannot list containers")
-	}
-	for _, fs := range volumes {
-		v.volumes[fs.Name] = fs
-	}
-	for _, box := range boxes {
-		v.boxes[box.ID] = box
-	}
-	return v, nil
-}
-
-// seeServers is see of the zdb servers alone.
+// seeServers asks for the zdb servers.
 func (p *Provisioner) seeServers(ctx context.Context) (view, error) {
 	v := view{boxes: map[string]node.ContainerInfo{}, volumes: map[string]node.Filesystem{}, servers: map[string]node.ZDBServer{}}
 	servers, err := p.Servers.Servers(ctx)
@@ -158,29 +138,26 @@ func (p *Provisioner) seeServers(ctx context.Context) (view, error) {
 	return v, errors.Wrap(err, "cannot list zdb containers")
 }
 
-// seeAt is see of some containers.
-func (p *Provisioner) seeAt(ctx context.Context, containers []string) (view, error) {
-	v, err := p.seeServers(ctx)
-	if err != nil {
-		return v, err
-	}
+// seeContainers asks for zdb containers and their file systems. A node has a few of them
+// among hundreds of users'.
+func (p *Provisioner) seeContainers(ctx context.Context, v view, containers []string) error {
 	for _, id := range containers {
 		box, err := p.Containers.Inspect(ctx, id)
 		if err == nil {
 			v.boxes[id] = box
 		} else if node.KindOf(err) != node.NotExist {
-			return v, errors.Wrapf(err, "cannot look at container %s", id)
+			return errors.Wrapf(err, "cannot look at container %s", id)
 		}
 		for _, name := range []string{id, id + layerSuffix} {
 			fs, err := p.Storage.InspectFilesystem(ctx, name)
 			if err == nil {
 				v.volumes[name] = fs
 			} else if node.KindOf(err) != node.NotExist {
-				return v, errors.Wrapf(err, "cannot look at the volumes of zdb container %s", id)
+				return errors.Wrapf(err, "cannot look at the volumes of zdb container %s", id)
 			}
 		}
 	}
-	return v, nil
+	return nil
 }
 
 // containers are the IDs of the zdb containers that have namespaces, or should.

@@ -124,7 +124,7 @@ func TestOrphansAreListed(t *testing.T) {
 }
 
 func TestALookNeedsAllModules(t *testing.T) {
-	for _, call := range []string{"ZDB.Servers", "Storage.ListFilesystems", "Containers.List", "homes"} {
+	for _, call := range []string{"ZDB.Servers", "Storage.InspectFilesystem", "Containers.Inspect", "homes"} {
 		f := newWorld(t)
 		f.provision("2-1", aNamespace(""))
 		if silent := node.Errorf(node.Transient, "silent"); call == "homes" {

@@ -63,18 +63,17 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg.Changes = changes.New()
-	l := newLazy()
+	l, told := newLazy(), changes.New()
 	return &module.Instance{
 		Workers: workers,
 		Objects: []module.Object{
 			module.Serves[node.Containers](node.ContainerObject, node.ContainerVersion, lazyContainers{l}),
 			module.Serves[node.Images](node.ImageObject, node.ImageVersion, lazyImages{l}),
-			module.Serves[node.Changes](node.ChangesObject, node.ChangesVersion, cfg.Changes),
+			module.Serves[node.Changes](node.ChangesObject, node.ChangesVersion, told),
 		},
 		Run: func(ctx context.Context) error {
 			cfg.Image.Sources.Own = ownImages(h.Config, h.Log)
-			run(ctx, cfg, l, h.Log)
+			run(ctx, cfg, told, l)
 			return ctx.Err()
 		},
 	}, nil
@@ -85,10 +84,11 @@ const openPause = 5 * time.Second
 
 // run opens the module, repeatedly until that succeeds, and runs it until ctx is done. It logs each new
 // cause of a failure once.
-func run(ctx context.Context, cfg container.Config, l *lazy, log zerolog.Logger) {
+func run(ctx context.Context, cfg container.Config, told *changes.Hub, l *lazy) {
+	log := cfg.Log
 	said := ""
 	for ctx.Err() == nil {
-		m, err := container.Open(ctx, cfg)
+		m, err := container.Open(ctx, cfg, told)
 		l.set(m, err)
 		if err == nil {
 			_ = supervise.Keep(ctx, log, "container", supervise.DefaultBackoff(), m.Run) // Keep logs what ends it
