@@ -13,6 +13,7 @@ import (
 func TestTheEndOfAQEMUIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.read("7-1")
 	m := w.open(w.config())
 	info, err := m.Run(w.spec())
 	must(t, err)
