@@ -115,8 +115,7 @@ func phaseWriters() map[string]string {
 	return map[string]string{
 		"provision/store/document.go":                 "it reads records from their files",
 		"provision/store/migrate.go":                  "it reads records of older versions and of other programs",
-		"provision/engine/status.go":                  "it shows a record to an operator",
-		"cmd/croftd/internal/daemon/status.go":        "the same, as croftd's own documents",
+		"provision/engine/board.go":                   "it shows a record to an operator",
 		"cmd/croftd/internal/daemon/doorworkloads.go": "the same, to its user",
 	}
 }

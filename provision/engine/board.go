@@ -13,6 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/uses"
 )
 
 // Board is where the engine shows what it has decided. Its methods are called on the engine's thread: they wait for
@@ -43,7 +44,7 @@ func (nobody) Event(work.EventSpec) {}
 type panel struct {
 	parts   *Config
 	notes   *notes
-	uses    *uses
+	uses    *uses.Uses
 	flights *flights
 	ledger  *ledger
 	// changed are the records whose workloads are to be shown.
@@ -52,8 +53,8 @@ type panel struct {
 	conditions map[string][]resources.Condition
 }
 
-func newPanel(parts *Config, notes *notes, uses *uses, flights *flights, ledger *ledger) *panel {
-	return &panel{parts: parts, notes: notes, uses: uses, flights: flights, ledger: ledger, changed: map[string]bool{}, conditions: map[string][]resources.Condition{}}
+func newPanel(parts *Config, notes *notes, used *uses.Uses, flights *flights, ledger *ledger) *panel {
+	return &panel{parts: parts, notes: notes, uses: used, flights: flights, ledger: ledger, changed: map[string]bool{}, conditions: map[string][]resources.Condition{}}
 }
 
 // change has workloads shown at the end of the round.
@@ -83,7 +84,7 @@ func (p *panel) show() {
 			continue
 		}
 		s := viewOf(rec, p.notes, now)
-		s.Users, s.Flights = p.uses.usersOf(rec), p.flights.of(id)
+		s.Users, s.Flights = p.uses.UsersOf(rec), p.flights.of(id)
 		s.Conditions = resources.Dated(s.Conditions, p.conditions[id], now.Now.UTC())
 		p.conditions[id] = slices.Clone(s.Conditions)
 		shown = append(shown, s)
@@ -99,7 +100,7 @@ func (p *panel) event(rec store.Record, reason, message string) {
 		return
 	}
 	e := work.EventSpec{
-		Kind: known.Kind, Reason: reason, Operation: known.Operation, Object: object(rec), User: rec.Reservation.User,
+		Kind: known.Kind, Reason: reason, Operation: known.Operation, Object: uses.Name(rec), User: rec.Reservation.User,
 		Message: workload.ErrorText(message), Last: p.parts.Clock.Read().Now.UTC(),
 	}
 	p.tell(func(b Board) { b.Event(e) })
@@ -127,9 +128,6 @@ func (p *panel) orphaned(o drift.Orphan, reason string) {
 func (p *panel) tell(do func(b Board)) {
 	supervise.Do(p.parts.Log, "board", func() { do(p.parts.Board) })
 }
-
-// object is a record's workload as an event, or a finalizer, names it.
-func object(rec store.Record) string { return string(rec.Reservation.Type) + "/" + rec.ID() }
 
 // viewOf is an operator's view of a record, but for what only the engine's thread knows.
 func viewOf(rec store.Record, n *notes, now clock.Reading) work.WorkloadSpec {
@@ -173,7 +171,7 @@ func networkOf(r *workload.Reservation) string {
 	if len(r.Data) == 0 {
 		return ""
 	}
-	network, _ := refersTo(r)
+	network, _ := uses.References(r)
 	return network
 }
 

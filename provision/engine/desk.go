@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/timers"
+	"github.com/croft-edge/croft/provision/uses"
 )
 
 // desk makes every decision, on the engine's thread: it takes events, asks the
@@ -33,7 +34,7 @@ type desk struct {
 	intake   *intake
 	compared *compared
 	// uses is who uses whose workload, panel what is shown of all.
-	uses  *uses
+	uses  *uses.Uses
 	panel *panel
 }
 
@@ -81,7 +82,7 @@ func newDesk(parts *Config, notes *notes) *desk {
 		demand = parts.Admission.Demand
 	}
 	d := &desk{
-		agenda: &agenda{}, parts: parts, notes: notes, uses: newUses(), timers: timers.New(parts.Limits.Look),
+		agenda: &agenda{}, parts: parts, notes: notes, uses: uses.New(), timers: timers.New(parts.Limits.Look),
 		ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
 	}
 	d.panel = newPanel(parts, notes, d.uses, d.flights, d.ledger)
@@ -103,7 +104,7 @@ func (do apply) event(rec store.Record, ev lifecycle.Event) error {
 
 // freeAll has every blocked record tried again.
 func (d *desk) freeAll() {
-	for _, id := range d.uses.blocked() {
+	for _, id := range d.uses.Blocked() {
 		d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
 	}
 }
@@ -203,7 +204,7 @@ func (d *desk) lookAgain(id string, err error) {
 // stays as it was: a noted renewal must not cost a retry its turn.
 func (d *desk) written(rec store.Record) {
 	d.timers.Set(rec, d.now)
-	d.used(d.uses.set(rec))
+	d.used(d.uses.Set(rec))
 	d.panel.change(rec.ID())
 	d.notes.changed()
 	if !rec.Phase.Wanted() {
@@ -218,7 +219,7 @@ func (d *desk) written(rec store.Record) {
 func (d *desk) used(ids []string) {
 	d.panel.change(ids...)
 	for _, id := range ids {
-		if rec, ok, err := d.ledger.record(id); err == nil && ok && rec.Phase == lifecycle.Blocked && !d.uses.inUse(rec) {
+		if rec, ok, err := d.ledger.record(id); err == nil && ok && rec.Phase == lifecycle.Blocked && !d.uses.InUse(rec) {
 			d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
 		}
 	}
@@ -261,7 +262,7 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift}, standingOlder)
 	case lifecycle.FreeOthers:
 		d.after = append(d.after, func() {
-			for _, blocked := range d.uses.freedBy(was) {
+			for _, blocked := range d.uses.FreedBy(was) {
 				d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
 			}
 		})
@@ -291,7 +292,7 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 	case lifecycle.Bury:
 		if d.durably(rec, "bury", func() error { return d.parts.Records.Bury(id) }) {
 			d.timers.Forget(id)
-			d.used(d.uses.drop(id))
+			d.used(d.uses.Drop(id))
 			d.panel.change(id)
 			d.panel.event(rec, work.ReasonForgotten, "")
 			d.notes.changed()

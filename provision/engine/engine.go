@@ -171,7 +171,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 		case <-e.acknowledged.wake:
 			l.desk.panel.acknowledged(e.acknowledged.take())
 		case <-e.clock:
-			l.desk.panel.change(l.desk.uses.all()...)
+			l.desk.panel.change(l.desk.uses.All()...)
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -9,14 +9,15 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/uses"
 )
 
 // begin puts an effect in flight. One that can't be begun fails as an event.
 func (d *desk) begin(kind lifecycle.EffectKind, rec store.Record) {
 	one := &flight{kind: kind, rec: rec, queued: time.Now()}
 	var err error
-	if kind == lifecycle.DoDecommission && d.uses.inUse(rec) {
-		err = node.Errorf(node.Busy, "cannot decommission %s: in use by %s", rec.ID(), strings.Join(d.uses.usersOf(rec), ", "))
+	if kind == lifecycle.DoDecommission && d.uses.InUse(rec) {
+		err = node.Errorf(node.Busy, "cannot decommission %s: in use by %s", rec.ID(), strings.Join(d.uses.UsersOf(rec), ", "))
 	}
 	if kind == lifecycle.DoProvision {
 		if one.bound, err = d.bindings(rec); err == nil {
@@ -105,7 +106,7 @@ func untouched(err error) lifecycle.Event {
 // that belongs to another reservation than when the workload was made is refused:
 // an explorer, which assigns IDs, can't swap data.
 func (d *desk) bindings(rec store.Record) (map[string]workload.Hash, error) {
-	_, volumes := refersTo(rec.Reservation)
+	_, volumes := uses.References(rec.Reservation)
 	if len(volumes) == 0 {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/uses"
 )
 
 // simBoard is what a simulated node shows.
@@ -51,7 +52,7 @@ func (s *simulation) checkBoard() {
 	for _, rec := range recs {
 		for _, other := range recs {
 			if refers(rec, other) {
-				users[other.ID()] = append(users[other.ID()], object(rec))
+				users[other.ID()] = append(users[other.ID()], uses.Name(rec))
 			}
 		}
 	}
@@ -72,9 +73,9 @@ func (s *simulation) checkBoard() {
 
 // refers reports whether a record's workload is in use of another's, by their documents alone.
 func refers(rec, other store.Record) bool {
-	if other.Tombstone() || !holdsOthers(rec) || rec.Reservation.User != other.Reservation.User {
+	if other.Tombstone() || !uses.Holds(rec) || rec.Reservation.User != other.Reservation.User {
 		return false
 	}
-	network, volumes := refersTo(rec.Reservation)
+	network, volumes := uses.References(rec.Reservation)
 	return slices.Contains(volumes, other.ID()) || network != "" && other.Reservation.Type == "network" && simDataOf(other.Reservation).Name == network
 }

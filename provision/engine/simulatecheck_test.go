@@ -369,7 +369,7 @@ func (s *simulation) empty() {
 	d := n.desk
 	left := map[string]int{
 		"flights": d.flights.queue.Len(), "parked": len(d.ledger.parked), "staged": len(d.ledger.staged),
-		"waiting": len(d.judging.waiting) + len(d.judging.next), "uses": len(d.uses.of) + len(d.uses.users) + len(d.uses.owners),
+		"waiting": len(d.judging.waiting) + len(d.judging.next), "uses": d.uses.Size(),
 		"shown": len(n.board.shown) + len(n.board.orphans), "conditions": len(d.panel.conditions), "changed": len(d.panel.changed),
 		"drifts": d.notes.drifts.Size(), "progress": len(d.notes.progress.of),
 		"orphans": d.notes.orphans.Size(),

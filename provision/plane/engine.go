@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
@@ -116,10 +117,10 @@ func (e *Engine) Outputs() []controller.Output {
 func (e *Engine) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	recorded := make(chan error, 1)
-	go func() {
+	go supervise.Do(e.cfg.Log, "events", func() {
 		defer cancel()
 		recorded <- guarded(e.cfg.Log, "events", func() error { return e.events.run(ctx, r) })
-	}()
+	})
 	err := guarded(e.cfg.Log, "state of the engine", func() error { return e.run(ctx, r) })
 	cancel()
 	e.orders.stop()

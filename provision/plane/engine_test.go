@@ -151,7 +151,9 @@ func TestOrdersOutliveTheirClient(t *testing.T) {
 	p := desk(t, o)
 	give(t, p, "1-1")
 	give(t, p, "2-1")
-	until(t, "both have their state", func() bool { return order(t, p, "1-1").TypedSpec().State != "" && order(t, p, "2-1").TypedSpec().State != "" })
+	until(t, "both have their state", func() bool {
+		return order(t, p, "1-1").TypedSpec().State != "" && order(t, p, "2-1").TypedSpec().State != ""
+	})
 	if s := order(t, p, "1-1").TypedSpec(); s.State != work.OrderDone || s.At.IsZero() || s.Error != "" {
 		t.Errorf("%+v", s)
 	}
@@ -202,7 +204,7 @@ func TestCheckOrder(t *testing.T) {
 	}{
 		"evict":               {work.OrderSpec{Kind: work.Evict, Target: "007-1"}, ""},
 		"restored":            {work.OrderSpec{Kind: work.Restored}, ""},
-		"nothing":             {work.OrderSpec{}, `kind is "", must be evict, accept-older, refuse-older or restored`},
+		"nothing":             {work.OrderSpec{}, `kind is "", must be evict, accept-older, refuse-older, restored or look`},
 		"unknown":             {work.OrderSpec{Kind: "format"}, `kind is "format"`},
 		"evict nothing":       {work.OrderSpec{Kind: work.Evict}, `target is ""`},
 		"evict a path":        {work.OrderSpec{Kind: work.Evict, Target: "../../etc"}, "must be N-M"},

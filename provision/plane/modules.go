@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/controller"
@@ -20,9 +21,58 @@ import (
 // Modules is the controller that asks each module for its state, one by one and beside each other: one that hangs
 // delays no other.
 type Modules struct {
+	// Names are the modules' names on the bus.
+	Names []string
+	// Poke has the modules' configuration looked at, after which they are asked.
+	Poke func()
 	// Ask asks the module of that name, and fills its members of the spec. It has to return when ctx is done.
 	Ask func(ctx context.Context, name string, spec *host.ModuleSpec) error
 	Log zerolog.Logger
+
+	mu sync.Mutex
+	// again are closed, by module, when a question that began later is answered; poked counts the wishes for one.
+	again map[string][]chan struct{}
+	poked int
+}
+
+// AskNow has all modules asked, and returns once they have answered or failed to, or ctx is done.
+func (m *Modules) AskNow(ctx context.Context) {
+	var waits []chan struct{}
+	m.mu.Lock()
+	if m.again == nil {
+		m.again = map[string][]chan struct{}{}
+	}
+	for _, name := range m.Names {
+		answered := make(chan struct{})
+		m.again[name] = append(m.again[name], answered)
+		waits = append(waits, answered)
+	}
+	m.poked++
+	m.mu.Unlock()
+	m.Poke()
+	for _, answered := range waits {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Poked counts how often all modules were to be asked: the state shows it with their configuration, which has them asked.
+func (m *Modules) Poked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.poked
+}
+
+// take removes those who wait for an answer of a module.
+func (m *Modules) take(name string) []chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.again[name]
+	delete(m.again, name)
+	return out
 }
 
 // The pauses between two questions to a module that answers, and to one that doesn't; the time for an answer; and how
@@ -35,10 +85,10 @@ const (
 )
 
 // Name implements controller.QController.
-func (m Modules) Name() string { return "Modules" }
+func (m *Modules) Name() string { return "Modules" }
 
 // Settings implements controller.QController.
-func (m Modules) Settings() controller.QSettings {
+func (m *Modules) Settings() controller.QSettings {
 	return controller.QSettings{
 		Inputs:      []controller.Input{input(&host.ModuleConfig{}, controller.InputQPrimary)},
 		Outputs:     []controller.Output{{Type: host.ModulesType, Kind: controller.OutputExclusive}},
@@ -47,13 +97,16 @@ func (m Modules) Settings() controller.QSettings {
 }
 
 // MapInput implements controller.QController.
-func (m Modules) MapInput(context.Context, *zap.Logger, controller.QRuntime, controller.ReducedResourceMetadata) ([]resource.Pointer, error) {
+func (m *Modules) MapInput(context.Context, *zap.Logger, controller.QRuntime, controller.ReducedResourceMetadata) ([]resource.Pointer, error) {
 	return nil, nil
 }
 
 // Reconcile implements controller.QController.
-func (m Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRuntime, ptr resource.Pointer) error {
+func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRuntime, ptr resource.Pointer) error {
 	name := ptr.ID()
+	for _, answered := range m.take(name) {
+		defer close(answered)
+	}
 	asked, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	spec := host.ModuleSpec{Name: name}

@@ -37,6 +37,23 @@ type Observer struct {
 	// Timeout bounds one look; 0 is five seconds.
 	Timeout time.Duration
 	Log     zerolog.Logger
+
+	// now are requests for a look; each channel is closed after a look that began later.
+	now chan chan struct{}
+}
+
+// LookNow has the observer look, and returns once it has, or ctx is done.
+func (o *Observer) LookNow(ctx context.Context) {
+	looked := make(chan struct{})
+	select {
+	case o.now <- looked:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-looked:
+	case <-ctx.Done():
+	}
 }
 
 // The pause after a look is lookShare times as long as the look took, and shortestPause at least: a burst of changes
@@ -81,6 +98,7 @@ func (o *Observer) Outputs() []controller.Output {
 func (o *Observer) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) error {
 	return guarded(o.Log, "state of "+o.Name(), func() error {
 		failed := ""
+		var asked []chan struct{}
 		for {
 			began := time.Now()
 			answers, err := o.answers(ctx, r)
@@ -91,7 +109,14 @@ func (o *Observer) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger)
 				return nil
 			}
 			failed = o.tell(err, failed)
-			if !wait(ctx, min(max(shortestPause, lookShare*time.Since(began)), longestPause)) || !o.await(ctx, r) {
+			for _, looked := range asked {
+				close(looked)
+			}
+			var ok bool
+			if asked, ok = o.pause(ctx, min(max(shortestPause, lookShare*time.Since(began)), longestPause)); asked == nil && ok {
+				asked, ok = o.await(ctx, r)
+			}
+			if !ok {
 				return nil
 			}
 		}
@@ -110,8 +135,35 @@ func (o *Observer) tell(err error, before string) string {
 	return before
 }
 
-// await waits for a reason to look.
-func (o *Observer) await(ctx context.Context, r controller.Runtime) bool {
+// pause waits for d, or until somebody asks for a look. False when ctx is done.
+func (o *Observer) pause(ctx context.Context, d time.Duration) (asked []chan struct{}, ok bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case looked := <-o.now:
+		return o.others(looked), true
+	case <-timer.C:
+		return nil, true
+	}
+}
+
+// others are the requests that the same look answers.
+func (o *Observer) others(first chan struct{}) []chan struct{} {
+	asked := []chan struct{}{first}
+	for {
+		select {
+		case looked := <-o.now:
+			asked = append(asked, looked)
+		default:
+			return asked
+		}
+	}
+}
+
+// await waits for a reason to look. False when ctx is done.
+func (o *Observer) await(ctx context.Context, r controller.Runtime) (asked []chan struct{}, ok bool) {
 	var late <-chan time.Time
 	if o.Every > 0 {
 		timer := time.NewTimer(backoff.Around(o.Every))
@@ -120,12 +172,14 @@ func (o *Observer) await(ctx context.Context, r controller.Runtime) bool {
 	}
 	select {
 	case <-ctx.Done():
-		return false
+		return nil, false
+	case looked := <-o.now:
+		return o.others(looked), true
 	case <-r.EventCh():
 	case <-o.Changed:
 	case <-late:
 	}
-	return true
+	return nil, true
 }
 
 // answers reports whether the module may be asked, and adapts the inputs to that.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -133,19 +134,23 @@ func (d *orderDesk) begin(ctx context.Context, r controller.Runtime, order *work
 	if err := r.AddFinalizer(ctx, order.Metadata(), engineFinalizer); err != nil {
 		return err
 	}
-	d.log.Warn().Str("order", spec.Kind).Str("id", spec.Target).Msg("the operator has given an order")
+	if spec.Kind != work.Look { // it changes nothing
+		d.log.Warn().Str("order", spec.Kind).Str("id", spec.Target).Msg("the operator has given an order")
+	}
 	doing, cancel := context.WithCancel(ctx)
 	d.mu.Lock()
 	d.doing[id] = cancel
 	d.mu.Unlock()
 	d.running.Go(func() {
-		defer cancel()
-		err := guarded(d.log, "order", func() error { return d.orders.CarryOut(doing, spec) })
-		d.mu.Lock()
-		delete(d.doing, id)
-		d.done[id] = err
-		d.mu.Unlock()
-		d.wake()
+		supervise.Do(d.log, "order", func() {
+			defer cancel()
+			err := guarded(d.log, "order", func() error { return d.orders.CarryOut(doing, spec) })
+			d.mu.Lock()
+			delete(d.doing, id)
+			d.done[id] = err
+			d.mu.Unlock()
+			d.wake()
+		})
 	})
 	return nil
 }
@@ -185,12 +190,12 @@ func CheckOrder(r resource.Resource) error {
 			return node.Errorf(node.Invalid, "cannot order %s: target is %q: %w", s.Kind, s.Target, err)
 		}
 		s.Target = id.String()
-	case work.AcceptOlder, work.RefuseOlder, work.Restored:
+	case work.AcceptOlder, work.RefuseOlder, work.Restored, work.Look:
 		if s.Target != "" {
 			return node.Errorf(node.Invalid, "cannot order %s: target is %q, must be empty", s.Kind, s.Target)
 		}
 	default:
-		return node.Errorf(node.Invalid, "cannot order: kind is %q, must be %s, %s, %s or %s", s.Kind, work.Evict, work.AcceptOlder, work.RefuseOlder, work.Restored)
+		return node.Errorf(node.Invalid, "cannot order: kind is %q, must be %s, %s, %s, %s or %s", s.Kind, work.Evict, work.AcceptOlder, work.RefuseOlder, work.Restored, work.Look)
 	}
 	if s.State != "" || s.Error != "" || s.ErrorKind != "" || !s.At.IsZero() {
 		return node.Errorf(node.Invalid, "cannot order %s: state, error_kind, error and at must be empty: the node writes them", s.Kind)

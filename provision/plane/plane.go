@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"sync"
 
 	"github.com/cosi-project/runtime/pkg/controller"
 	"github.com/cosi-project/runtime/pkg/controller/runtime"
@@ -35,6 +36,7 @@ type Plane struct {
 	state       state.State
 	history     *history
 	controllers []controller.Controller
+	observers   []*Observer
 	queued      []controller.QController
 }
 
@@ -102,7 +104,24 @@ func (p *Plane) define(ctx context.Context) error {
 func (p *Plane) State() state.State { return p.state }
 
 // Add adds controllers, before Run.
-func (p *Plane) Add(all ...controller.Controller) { p.controllers = append(p.controllers, all...) }
+func (p *Plane) Add(all ...controller.Controller) {
+	for _, c := range all {
+		if o, ok := c.(*Observer); ok {
+			o.now = make(chan chan struct{})
+			p.observers = append(p.observers, o)
+		}
+	}
+	p.controllers = append(p.controllers, all...)
+}
+
+// Look has all observers look now, beside each other, and returns once they have, or ctx is done.
+func (p *Plane) Look(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, o := range p.observers {
+		all.Go(func() { supervise.Do(p.cfg.Log, "look", func() { o.LookNow(ctx) }) })
+	}
+	all.Wait()
+}
 
 // AddQueued adds controllers that handle one resource at a time, before Run.
 func (p *Plane) AddQueued(all ...controller.QController) { p.queued = append(p.queued, all...) }

@@ -16,8 +16,10 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
+	"github.com/croft-edge/croft/pkg/orders"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/registry"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/statesocket"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -255,6 +257,9 @@ func (n *Node) TryStatus() (Status, error) {
 		return Status{}, err
 	}
 	defer client.Close()
+	if err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Look}); err != nil {
+		return Status{}, err
+	}
 	return nodestatus.Read(ctx, client)
 }
 

@@ -19,6 +19,8 @@ type ModuleConfigSpec struct {
 	Name    string `json:"name" yaml:"name" protobuf:"1"`
 	Command string `json:"command" yaml:"command" protobuf:"2"`
 	Summary string `json:"summary" yaml:"summary" protobuf:"3"`
+	// Asked counts how often the module was to be asked out of turn.
+	Asked int `json:"asked" yaml:"asked" protobuf:"4"`
 }
 
 // DeepCopy implements typed.DeepCopyable.

@@ -26,6 +26,8 @@ const (
 	RefuseOlder = "refuse-older"
 	// Restored gives the store a new birth, after it was restored from a backup.
 	Restored = "restored"
+	// Look has the node look at everything that it shows and that nobody tells it of.
+	Look = "look"
 )
 
 // The states of an order. One without a state is new.

@@ -12,6 +12,10 @@ type orders struct{ view *view }
 
 // CarryOut implements plane.Orders.
 func (o orders) CarryOut(ctx context.Context, order work.OrderSpec) error {
+	if order.Kind == work.Look {
+		o.view.lookAll(ctx)
+		return nil
+	}
 	b := o.view.get()
 	if b == nil {
 		return node.Errorf(node.Transient, "cannot do this yet: the node waits for its modules; see croftd status")

@@ -34,7 +34,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err != nil {
 		return err
 	}
-	if err := d.startState(ctx, parts, s); err != nil {
+	if err := d.startState(ctx, parts, m, v, s); err != nil {
 		return err
 	}
 	if err := d.startDebug(ctx, parts, s); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/controller"
@@ -15,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
@@ -42,7 +44,11 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v}, ClockChanged: v.clockChanged, Log: d.Log})}
 	v.dropped = s.engine.Dropped
 	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
-	p.AddQueued(plane.OrderCleaner(), plane.Modules{Log: d.Log, Ask: d.askModule(m)})
+	v.plane, v.modules = p, &plane.Modules{Poke: v.poked.kick, Ask: d.askModule(m), Log: d.Log}
+	for _, each := range d.Modules {
+		v.modules.Names = append(v.modules.Names, each.Bus)
+	}
+	p.AddQueued(plane.OrderCleaner(), v.modules)
 	for _, o := range d.observers(m, v) {
 		o.Log = d.Log
 		p.Add(o)
@@ -76,7 +82,7 @@ func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 	workloads := []meta.ResourceWithRD{&work.Workload{}}
 	out := []*plane.Observer{
 		{Of: &host.NodeConfig{}, Look: v.lookNode, Changed: v.node},
-		{Of: &host.ModuleConfig{}, Look: v.lookModules},
+		{Of: &host.ModuleConfig{}, Look: v.lookModules, Changed: v.poked},
 		{Of: &host.Host{}, Look: lookHost(v.machine), Module: node.MonitorModule, Every: time.Minute},
 		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.ticks, Every: 10 * time.Second},
 		{Of: &host.Explorer{}, Look: v.lookExplorer, Changed: v.contact.changed},
@@ -85,8 +91,10 @@ func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 	}
 	for _, each := range d.Modules {
 		for _, part := range each.Parts {
+			changed := newKick()
+			v.changed[each.Bus] = append(v.changed[each.Bus], changed)
 			out = append(out, &plane.Observer{
-				Of: part.Of, Module: each.Bus, By: workloads, Every: part.Every,
+				Of: part.Of, Module: each.Bus, By: workloads, Every: part.Every, Changed: changed,
 				Look: func(ctx context.Context) ([]resource.Resource, error) { return part.List(ctx, m.bus) },
 			})
 		}
@@ -95,7 +103,7 @@ func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 }
 
 // startState runs the state and serves it. It is the first to start and the last to stop of the engine's parts.
-func (d *daemon) startState(ctx context.Context, parts *supervise.Group, s *state) error {
+func (d *daemon) startState(ctx context.Context, parts *supervise.Group, m clients, v *view, s *state) error {
 	socket, err := statesocket.Listen(ctx, statesocket.Config{Path: d.StateSocket, State: s.State(), Check: plane.CheckOrder, Log: d.Log})
 	if err != nil {
 		_ = s.Close()
@@ -107,7 +115,42 @@ func (d *daemon) startState(ctx context.Context, parts *supervise.Group, s *stat
 		return s.Close()
 	}})
 	parts.Start(supervise.Part{Name: "state socket", Run: socket.Run})
+	parts.Start(supervise.Part{Name: "changes", Run: func(ctx context.Context) error { return d.followChanges(ctx, m, v) }})
 	return nil
+}
+
+// followChanges wakes those who look at a module's things when the module says that some have changed.
+func (d *daemon) followChanges(ctx context.Context, m clients, v *view) error {
+	var all sync.WaitGroup
+	for _, each := range d.Modules {
+		if !each.Changes {
+			continue
+		}
+		all.Go(func() {
+			_ = supervise.Keep(ctx, d.Log, "changes of "+each.Name, supervise.DefaultBackoff(), func(ctx context.Context) error {
+				return follow(ctx, stubs.NewChangesStub(m.bus, each.Bus), v.changed[each.Bus])
+			})
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// follow kicks at each change of one stream, until the stream ends.
+func follow(ctx context.Context, module *stubs.ChangesStub, wake []kick) error {
+	changes, err := module.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	for c := range changes {
+		if len(c.IDs) == 0 && !c.Lost {
+			continue
+		}
+		for _, k := range wake {
+			k.kick()
+		}
+	}
+	return ctx.Err()
 }
 
 // keySize is the size of the key that seals the history, in bytes.

@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/plane"
 )
 
 // askModule is how long a module may take to answer before it counts as silent.
@@ -50,10 +51,15 @@ type view struct {
 	started time.Time
 	contact *contact
 	machine *machine
+	// plane shows what the view reads; look is how long it may take to look at all.
+	plane *plane.Plane
+	// changed are what modules' streams of changes wake, by the modules' names on the bus.
+	changed map[string][]kick
 	// dropped counts the events that weren't recorded.
 	dropped func() int64
+	modules *plane.Modules
 	// node, ticks and stores say that the node's description, its clock and its store are to be looked at.
-	node, ticks, stores kick
+	node, ticks, stores, poked kick
 
 	mu sync.Mutex
 	// parts is nil until the engine is open.
@@ -96,6 +102,17 @@ func (v *view) get() *engineParts {
 	return v.parts
 }
 
+// mostLook bounds a look at everything: a module that hangs is shown as it was.
+const mostLook = 4 * time.Second
+
+// lookAll has everything looked at that the node shows: first the modules, then what they have.
+func (v *view) lookAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, mostLook)
+	defer cancel()
+	v.modules.AskNow(ctx)
+	v.plane.Look(ctx)
+}
+
 // lookNode is the node's own description of its start.
 func (v *view) lookNode(context.Context) ([]resource.Resource, error) {
 	c := v.config
@@ -113,7 +130,7 @@ func (v *view) lookNode(context.Context) ([]resource.Resource, error) {
 func (v *view) lookModules(context.Context) ([]resource.Resource, error) {
 	var out []resource.Resource
 	for _, m := range v.config.Modules {
-		out = append(out, host.NewModuleConfig(host.ModuleConfigSpec{Name: m.Bus, Command: m.Name, Summary: m.Summary}))
+		out = append(out, host.NewModuleConfig(host.ModuleConfigSpec{Name: m.Bus, Command: m.Name, Summary: m.Summary, Asked: v.modules.Poked()}))
 	}
 	return out, nil
 }
@@ -203,6 +220,6 @@ func lookHost(m *machine) func(ctx context.Context) ([]resource.Resource, error)
 func (d *daemon) view(m clients) *view {
 	return &view{
 		config: d.Config, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer, changed: newKick()},
-		machine: &machine{ask: m.host.Info}, node: newKick(), ticks: newKick(), stores: newKick(),
+		machine: &machine{ask: m.host.Info}, node: newKick(), ticks: newKick(), stores: newKick(), poked: newKick(), changed: map[string][]kick{},
 	}
 }

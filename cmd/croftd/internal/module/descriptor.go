@@ -51,6 +51,8 @@ type Descriptor struct {
 	// Ask asks the module on the bus for its own state, and fills its members of it. It has two seconds; an error says
 	// that the module doesn't answer.
 	Ask func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error
+	// Changes is whether the module tells on the bus whose things have changed: see node.Changes.
+	Changes bool
 	// Parts are the module's things that the node's state shows.
 	Parts []Part
 	// Check judges the node's state for /readyz; nil where the only criterion is that the module answers. It gets the

@@ -43,11 +43,12 @@ func Descriptor() module.Descriptor {
 		// Layers are id-mapped in an overlay.
 		Constraints: func(f module.Facts) []module.Unmet { return f.NeedsKernel(5, 19) },
 
-		Open: open,
-		Ask:  askState,
+		Open:    open,
+		Ask:     askState,
+		Changes: true,
 		Parts: []module.Part{
-			{Of: &parts.Container{}, Every: 10 * time.Second, List: listContainers},
-			{Of: &parts.Image{}, Every: 10 * time.Second, List: listImages},
+			{Of: &parts.Container{}, Every: time.Minute, List: listContainers},
+			{Of: &parts.Image{}, Every: time.Minute, List: listImages},
 		},
 		Check:   check,
 		Metrics: metrics(),

@@ -46,8 +46,9 @@ func Descriptor() module.Descriptor {
 			s.Network = &status
 			return err
 		},
-		Parts: []module.Part{{Of: &parts.Network{}, Every: 30 * time.Second, List: list}},
-		Table: writeNetworks,
+		Changes: true,
+		Parts:   []module.Part{{Of: &parts.Network{}, Every: time.Minute, List: list}},
+		Table:   writeNetworks,
 	}
 }
 

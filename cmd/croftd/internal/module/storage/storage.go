@@ -53,8 +53,9 @@ func Descriptor() module.Descriptor {
 			s.Storage = &host.Storage{Quota: status.Quota, BrokenDevices: status.BrokenDevices}
 			return err
 		},
-		Parts: []module.Part{{Of: &parts.Pool{}, Every: 15 * time.Second, List: listPools}},
-		Check: check,
+		Changes: true,
+		Parts:   []module.Part{{Of: &parts.Pool{}, Every: time.Minute, List: listPools}},
+		Check:   check,
 		Metrics: []module.Metric{
 			{Name: "croft_pool_bytes", Help: "space of a pool: total, used, reserved", Labels: []string{"pool", "type", "what"}, Read: func(s nodestatus.Status, value module.Value) {
 				for _, p := range s.Storage.Pools {

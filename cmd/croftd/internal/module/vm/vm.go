@@ -53,10 +53,11 @@ func Descriptor() module.Descriptor {
 		Commands: []module.Command{{
 			Name: "down", Usage: "end the stopped node's virtual machines; the node starts them again when it starts", Run: down,
 		}},
-		Open:  open,
-		Ask:   ask,
-		Parts: []module.Part{{Of: &parts.VirtualMachine{}, Every: 5 * time.Second, List: list}},
-		Check: check,
+		Open:    open,
+		Ask:     ask,
+		Changes: true,
+		Parts:   []module.Part{{Of: &parts.VirtualMachine{}, Every: time.Minute, List: list}},
+		Check:   check,
 		Metrics: []module.Metric{
 			{Name: "croft_vms", Help: "virtual machines", Read: func(s nodestatus.Status, value module.Value) { value(float64(len(s.VMs))) }},
 			{Name: "croft_vm_running", Help: "1 while a virtual machine runs", Labels: []string{"id"}, Read: func(s nodestatus.Status, value module.Value) {

@@ -35,8 +35,9 @@ func Descriptor() module.Descriptor {
 			_, err := stubs.NewZDBNamespacesStub(client).Servers(ctx)
 			return err
 		},
-		Parts: []module.Part{{Of: &parts.ZDBServer{}, Every: 10 * time.Second, List: list}},
-		Check: check,
+		Changes: true,
+		Parts:   []module.Part{{Of: &parts.ZDBServer{}, Every: time.Minute, List: list}},
+		Check:   check,
 		Metrics: []module.Metric{
 			{Name: "croft_zdb_namespaces", Help: "0-db namespaces of reservations", Labels: []string{"container"}, Read: func(s nodestatus.Status, value module.Value) {
 				for _, z := range s.ZDB {

@@ -1,4 +1,6 @@
-package engine
+// Package uses says who uses whose workload: which effects conflict, who has to leave before whom, and who waits for
+// that. It is computed from the records, starts nothing, and is for one goroutine.
+package uses
 
 import (
 	"maps"
@@ -9,9 +11,9 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// uses is who uses whose workload: a container its network and its volumes. It follows from the records: a workload
-// uses others from its intent on, until nothing of it runs. It says who has to leave before whom, and who waits for that.
-type uses struct {
+// Uses is who uses whose workload: a container its network and its volumes. It follows from the records: a workload
+// uses others from its intent on, until nothing of it runs.
+type Uses struct {
 	of map[string]usage
 	// users are the names of the workloads that use a key, by their IDs; owners the IDs of the records that have it.
 	users  map[string]map[string]string
@@ -27,23 +29,24 @@ type usage struct {
 	blocked bool
 }
 
-func newUses() *uses {
-	return &uses{of: map[string]usage{}, users: map[string]map[string]string{}, owners: map[string]map[string]bool{}}
+// New returns Uses without a record.
+func New() *Uses {
+	return &Uses{of: map[string]usage{}, users: map[string]map[string]string{}, owners: map[string]map[string]bool{}}
 }
 
-// set updates a record's part. It returns the IDs of the records whose users have changed.
-func (u *uses) set(rec store.Record) []string {
+// Set updates a record's part. It returns the IDs of the records whose users have changed.
+func (u *Uses) Set(rec store.Record) []string {
 	id := rec.ID()
 	was, known := u.of[id]
 	if rec.Tombstone() {
-		return u.drop(id)
+		return u.Drop(id)
 	}
 	is := was
 	if !known || was.hash != rec.Hash {
 		is = usage{hash: rec.Hash}
 		is.own, is.needs = partsOf(rec)
 	}
-	is.holds, is.blocked = holdsOthers(rec), rec.Phase == lifecycle.Blocked
+	is.holds, is.blocked = Holds(rec), rec.Phase == lifecycle.Blocked
 	u.of[id] = is
 	add(u.owners, is.own, id, true)
 	var changed []string
@@ -53,7 +56,7 @@ func (u *uses) set(rec store.Record) []string {
 			continue
 		}
 		if is.holds {
-			add(u.users, key, id, object(rec))
+			add(u.users, key, id, Name(rec))
 		} else {
 			remove(u.users, key, id)
 		}
@@ -62,8 +65,8 @@ func (u *uses) set(rec store.Record) []string {
 	return changed
 }
 
-// drop forgets a record. It returns the IDs of the records whose users have changed.
-func (u *uses) drop(id string) (changed []string) {
+// Drop forgets a record. It returns the IDs of the records whose users have changed.
+func (u *Uses) Drop(id string) (changed []string) {
 	was, known := u.of[id]
 	if !known {
 		return nil
@@ -79,9 +82,9 @@ func (u *uses) drop(id string) (changed []string) {
 	return changed
 }
 
-// holdsOthers reports whether a record's workload uses those that it refers to. One whose last attempt failed doesn't: it
+// Holds reports whether a record's workload uses those that it refers to. One whose last attempt failed doesn't: it
 // may be waiting for one of them, which leaves.
-func holdsOthers(rec store.Record) bool {
+func Holds(rec store.Record) bool {
 	switch rec.Phase {
 	case lifecycle.Intent, lifecycle.Deployed, lifecycle.Replaced, lifecycle.Stopping, lifecycle.Leaving, lifecycle.Blocked:
 		return rec.Begun
@@ -95,7 +98,7 @@ func partsOf(rec store.Record) (own string, needs []string) {
 	if rec.Name != (lifecycle.NameKey{}) {
 		own = nameKey(rec.Name)
 	}
-	for _, key := range keysOf(rec.Reservation) {
+	for _, key := range Keys(rec.Reservation) {
 		if key.Shared {
 			needs = append(needs, key.Name)
 		}
@@ -103,8 +106,8 @@ func partsOf(rec store.Record) (own string, needs []string) {
 	return own, needs
 }
 
-// usersOf are the names of the workloads that use a record's, in order. What has another record of its name isn't its own.
-func (u *uses) usersOf(rec store.Record) []string {
+// UsersOf are the names of the workloads that use a record's, in order. What has another record of its name isn't its own.
+func (u *Uses) UsersOf(rec store.Record) []string {
 	var out []string
 	for _, name := range u.users[u.of[rec.ID()].own] {
 		out = append(out, name)
@@ -113,20 +116,20 @@ func (u *uses) usersOf(rec store.Record) []string {
 	return out
 }
 
-// inUse reports whether a record's workload has to stay because others use it. A network that another record
+// InUse reports whether a record's workload has to stay because others use it. A network that another record
 // of its name keeps up may go: its users stay with that one.
-func (u *uses) inUse(rec store.Record) bool {
+func (u *Uses) InUse(rec store.Record) bool {
 	own := u.of[rec.ID()].own
 	return len(u.users[own]) > 0 && len(u.owners[own]) == 1
 }
 
-// freedBy are the IDs of the blocked records that may go on once rec has left.
-func (u *uses) freedBy(rec store.Record) []string {
+// FreedBy are the IDs of the blocked records that may go on once rec has left.
+func (u *Uses) FreedBy(rec store.Record) []string {
 	if rec.Reservation == nil {
 		return nil
 	}
 	var out []string
-	for _, key := range keysOf(rec.Reservation) {
+	for _, key := range Keys(rec.Reservation) {
 		for _, id := range u.ownersOf(key.Name) {
 			if u.of[id].blocked {
 				out = append(out, id)
@@ -137,13 +140,13 @@ func (u *uses) freedBy(rec store.Record) []string {
 	return slices.Compact(out)
 }
 
-// all are the IDs of the records that aren't tombstones.
-func (u *uses) all() []string {
+// All are the IDs of the records that aren't tombstones.
+func (u *Uses) All() []string {
 	return slices.Collect(maps.Keys(u.of))
 }
 
-// blocked are the IDs of all blocked records.
-func (u *uses) blocked() []string {
+// Blocked are the IDs of all blocked records.
+func (u *Uses) Blocked() []string {
 	var out []string
 	for id, each := range u.of {
 		if each.blocked {
@@ -154,7 +157,7 @@ func (u *uses) blocked() []string {
 	return out
 }
 
-func (u *uses) ownersOf(key string) []string {
+func (u *Uses) ownersOf(key string) []string {
 	out := make([]string, 0, len(u.owners[key]))
 	for id := range u.owners[key] {
 		out = append(out, id)
@@ -174,3 +177,9 @@ func remove[T any](m map[string]map[string]T, key, id string) {
 		delete(m, key)
 	}
 }
+
+// Name is a record's workload as an event, or another's finalizer, names it.
+func Name(rec store.Record) string { return string(rec.Reservation.Type) + "/" + rec.ID() }
+
+// Size is the number of entries, for tests and figures.
+func (u *Uses) Size() int { return len(u.of) + len(u.users) + len(u.owners) }

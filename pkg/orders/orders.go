@@ -1,0 +1,60 @@
+// Package orders gives a node its operator's orders, through its state.
+package orders
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/pkg/errors"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/statesocket"
+)
+
+// withdrawTimeout bounds the withdrawal of an order.
+const withdrawTimeout = 5 * time.Second
+
+// Give gives an order, and returns once it is carried out. An order that isn't by the end of ctx is withdrawn: Unknown. A
+// failed one has the node's error and its kind.
+func Give(ctx context.Context, s state.State, spec work.OrderSpec) error {
+	order := work.NewOrder(strconv.FormatInt(time.Now().UnixNano(), 36), spec)
+	if err := s.Create(ctx, order); err != nil {
+		return Plain(err)
+	}
+	done, err := safe.StateWatchFor[*work.Order](ctx, s, order.Metadata(), state.WithCondition(func(r resource.Resource) (bool, error) {
+		is, ok := r.(*work.Order)
+		return ok && is.TypedSpec().State != "", nil
+	}))
+	withdrawing, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	_, _ = s.Teardown(withdrawing, order.Metadata()) // the node removes the result of an order after a while
+	switch {
+	case ctx.Err() != nil:
+		return node.Errorf(node.Unknown, "cannot tell whether the order %s is carried out: %w", spec.Kind, ctx.Err())
+	case err != nil:
+		return Plain(err)
+	}
+	if is := done.TypedSpec(); is.State == work.OrderFailed {
+		return node.Errorf(is.ErrorKind, "%s", is.Error)
+	}
+	return nil
+}
+
+// Plain is an error of the state's socket in the node's own words.
+func Plain(err error) error {
+	text := statesocket.Plain(err)
+	switch grpcstatus.Code(errors.Cause(err)) {
+	case codes.InvalidArgument:
+		return node.Errorf(node.Invalid, "%s", text)
+	case codes.PermissionDenied:
+		return node.Errorf(node.Refused, "%s", text)
+	}
+	return errors.New(text)
+}
