@@ -47,13 +47,13 @@ func (w *mountWatch) run(ctx context.Context) error {
 }
 
 func (w *mountWatch) look() {
-	all, err := mounts.Read()
+	all, err := mounts.ReadWithin(w.dir)
 	if err != nil {
 		w.hub.Lost()
 		return
 	}
 	now := map[uint64]string{}
-	for _, m := range all.Within(w.dir) {
+	for _, m := range all {
 		now[m.ID] = m.Path
 	}
 	for id, path := range w.before {

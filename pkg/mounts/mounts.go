@@ -43,6 +43,32 @@ func Read() (Table, error) {
 	return Parse(string(raw)), nil
 }
 
+// ReadWithin is Read of the mounts at a folder and below it. It costs less where there are
+// many others.
+func ReadWithin(dir string) (Table, error) {
+	raw, err := os.ReadFile("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the list of mounts")
+	}
+	return parseWithin(string(raw), dir), nil
+}
+
+func parseWithin(text, dir string) Table {
+	if escapes.Replace(dir) != dir || strings.ContainsAny(dir, " \t\n#") {
+		return Parse(text).Within(dir) // the kernel writes it in another way
+	}
+	var t Table
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, dir) {
+			continue
+		}
+		if m, ok := parse(strings.TrimSuffix(line, "\n")); ok {
+			t = append(t, m)
+		}
+	}
+	return t.Within(dir)
+}
+
 // Parse reads lines "36 35 98:0 /root /path rw,noatime shared:1 … - type source options"
 // of any length, and skips other lines.
 func Parse(text string) Table {
