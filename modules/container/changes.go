@@ -5,31 +5,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 // mountPause is how long changes of the mount table wait for others.
 const mountPause = 200 * time.Millisecond
-
-// heard handles what containerd tells of containers. It implements supervise.Changes.
-type heard struct {
-	hub     *changes.Hub
-	listing *tasks.Listing
-}
-
-// Tell implements supervise.Changes.
-func (h heard) Tell(user, id string) {
-	h.listing.Changed(user)
-	h.hub.Tell(id)
-}
-
-// Live implements supervise.Changes.
-func (h heard) Live(live bool) {
-	h.listing.Live(live)
-	h.hub.Lost()
-}
 
 // mountWatch tells of containers of which a mount is gone.
 type mountWatch struct {
@@ -42,7 +23,6 @@ type mountWatch struct {
 
 // run tells until ctx is done.
 func (w *mountWatch) run(ctx context.Context) error {
-	w.look()
 	return mounts.Watch(ctx, mountPause, w.look)
 }
 

@@ -75,20 +75,19 @@ func openLocked(ctx context.Context, c Config, told *changes.Hub, images openIma
 	}
 	m := &Module{daemon: daemon, roots: roots, outputs: logs.NewKeeper(c.Logs), log: c.Log, background: newBackground()}
 	cleaner := leftovers.Cleaner{Daemon: daemon, Groups: c.groups(), RuncDir: c.runcDir(), Log: c.Log}
-	heard := heard{hub: told, listing: tasks.NewListing(c.index(daemon))}
-	if m.table, err = managed.Open(c.records(), heard.listing.Changed); err == nil {
+	if m.table, err = managed.Open(c.records()); err == nil {
 		m.images, err = images(c, daemon, imageUse{inUse: c.inUse(daemon), emptied: cleaner.ClearNamespace})
 	}
 	if err != nil {
 		_ = m.Close()
 		return nil, err
 	}
-	m.wire(c, runtime, secrets, cleaner, heard)
+	m.wire(c, runtime, secrets, cleaner, told)
 	return m, nil
 }
 
 // wire makes the parts of an opened module that change and show containers.
-func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, cleaner leftovers.Cleaner, heard heard) {
+func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, cleaner leftovers.Cleaner, told *changes.Hub) {
 	index := c.index(m.daemon)
 	launchRuntime := launch.Runtime{Dir: c.runcDir(), Wrapper: c.wrapper(), ShimGroup: c.groups().MakeShims}
 	m.launcher = launch.New(launch.Config{
@@ -100,11 +99,11 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 		logs: logRemover{table: m.table, outputs: m.outputs, images: m.images.Images(), dir: c.Logs.Dir},
 	}
 	m.supervisor = supervise.New(supervise.Config{
-		Daemon: m.daemon, List: heard.listing.All, Changes: heard, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
+		Daemon: m.daemon, Index: index, Changes: told, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
 		Sweeper: sweeper{index: index, table: m.table, roots: m.roots, secrets: secrets, leftovers: cleaner, remover: remover, execs: c.execs(), log: c.Log}, Spawn: m.background.spawn, Log: c.Log,
 	})
-	m.mounts = &mountWatch{dir: filepath.Join(c.RunDir, "container"), hub: heard.hub}
-	viewer := viewer{index: index, listing: heard.listing, table: m.table, roots: m.roots, ended: m.supervisor.Ended}
+	m.mounts = &mountWatch{dir: filepath.Join(c.RunDir, "container"), hub: told}
+	viewer := viewer{index: index, table: m.table, roots: m.roots, ended: m.supervisor.Ended}
 	m.service = service{
 		background: m.background, remover: remover, viewer: viewer, index: index, logDir: c.Logs.Dir,
 		starter: starter{index: index, table: m.table, launcher: m.launcher, viewer: viewer, log: c.Log},

@@ -25,17 +25,16 @@ type rootChecker interface {
 
 // viewer shows containers as they are: by containerd, their records and their root file systems.
 type viewer struct {
-	index   tasks.Index
-	listing *tasks.Listing
-	table   *managed.Table
-	roots   rootChecker
+	index tasks.Index
+	table *managed.Table
+	roots rootChecker
 	// ended is called with a container that is seen not to run, though its record says so.
 	ended func(id string)
 }
 
 // list returns all containers, without their last log lines.
 func (v viewer) list(ctx context.Context) ([]node.ContainerInfo, error) {
-	all, err := v.listing.All(ctx)
+	all, err := v.index.All(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,14 @@ func (b *builder) ensure(ctx context.Context, n *resource.Network) error {
 	if err := b.wiring.Mend(n); err != nil {
 		return err
 	}
-	return b.tunnels.Raise(ctx, n)
+	err := b.tunnels.Raise(ctx, n)
+	b.watch(n)
+	return err
+}
+
+// watch has changes of n, and of its members, told from now on.
+func (b *builder) watch(n *resource.Network) (since vouched.Mark, ok bool) {
+	return b.book.Watch(n.ID(), b.wiring.Places(n))
 }
 
 // ensureMember brings one member's place in n to its desired state, or only the
@@ -73,6 +80,7 @@ func (b *builder) ensureMember(ctx context.Context, n *resource.Network, one *re
 			return err
 		}
 	}
+	b.watch(n)
 	return b.tunnels.SetZone(ctx, n)
 }
 
@@ -147,7 +155,7 @@ func (b *builder) drift(n *resource.Network, v view) string {
 	if b.book.Fine(n.ID()) {
 		return v.Drift(n)
 	}
-	since, watched := b.book.Watch(n.ID(), b.wiring.Places(n))
+	since, watched := b.watch(n)
 	if told, whole := b.toldDrift(n, v); told != "" {
 		if !whole {
 			return told

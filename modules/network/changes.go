@@ -24,23 +24,19 @@ const mountPause = 200 * time.Millisecond
 type hearing struct {
 	hub  *changes.Hub
 	book *vouched.Book
-	log  zerolog.Logger
+	*events.Listener
 }
 
 func newHearing(log zerolog.Logger) *hearing {
 	hub := changes.New()
-	return &hearing{hub: hub, book: vouched.New(hub.Tell, hub.Lost), log: log}
-}
-
-// run hears of changes until ctx is done.
-func (h *hearing) run(ctx context.Context) error {
-	listener := events.New(events.Config{Watched: h.book.Outside, Began: h.book.Began, Lost: h.book.Lost, Changed: h.book.Changed, Log: h.log})
-	return listener.Run(ctx)
+	book := vouched.New(hub.Tell, hub.Lost)
+	return &hearing{hub: hub, book: book, Listener: events.New(events.Config{
+		Watched: book.Outside, Began: book.Began, Lost: book.Lost, Changed: book.Changed, Log: log,
+	})}
 }
 
 // watchMounts hears of namespaces that aren't kept any more, until ctx is done.
 func (h *hearing) watchMounts(ctx context.Context) error {
-	h.book.Mounts()
 	return mounts.Watch(ctx, mountPause, h.book.Mounts)
 }
 
@@ -60,6 +56,7 @@ func (i inspector) Inspect(labels []string) ([]node.NetworkInfo, error) {
 		return nil, err
 	}
 	defer done()
+	i.m.hearing.CatchUp()
 	out := []node.NetworkInfo{}
 	for _, n := range i.m.networks {
 		if slices.Contains(labels, n.Spec.Label) {

@@ -64,7 +64,7 @@ func Open(cfg Config) (*Module, error) {
 	}
 	// Keep logs what ends them.
 	for name, run := range map[string]func(context.Context) error{
-		"network watcher": m.watcher.run, "network names": m.watchNames, "network changes": m.hearing.run, "network mounts": m.hearing.watchMounts,
+		"network watcher": m.watcher.run, "network names": m.watchNames, "network changes": m.hearing.Run, "network mounts": m.hearing.watchMounts,
 	} {
 		m.watching.Go(func() { _ = supervise.Keep(m.ctx, cfg.Log, name, supervise.DefaultBackoff(), run) })
 	}

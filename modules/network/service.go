@@ -33,6 +33,7 @@ func (s service) List() ([]node.NetworkInfo, error) {
 	if len(s.m.networks) == 0 {
 		return out, nil
 	}
+	s.m.hearing.CatchUp()
 	v := look(func() tunnel.Observation { return s.m.builder.tunnels.Observe(s.m.ctx) })
 	defer v.close()
 	for _, n := range s.m.networks {

@@ -38,7 +38,6 @@ func (m *Module) hear(ctx context.Context) {
 			defer cancel()
 			ended <- folders.Run(ctx)
 		})
-		m.watchFolders(folders)
 		err = mounts.Watch(ctx, mountPause, func() {
 			m.mountsChanged()
 			m.watchFolders(folders)

@@ -9,49 +9,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls changed after each change of the process's mount table, until ctx is done or
-// an error. Changes within a pause share a call. It takes no thread while it waits.
+// Watch calls changed once it watches, and then after each change of the process's mount
+// table, until ctx is done or an error. Changes within a pause share a call. It takes no
+// thread while it waits.
 func Watch(ctx context.Context, pause time.Duration, changed func()) error {
-	table, err := os.Open("/proc/self/mountinfo")
+	const path = "/proc/self/mountinfo"
+	failed := func(err error) error { return errors.Wrap(err, "cannot watch the list of mounts") }
+	// Each open file has its own mark of the last change that it has told. Go's poller
+	// takes that of this one, at a time that nobody knows: it only wakes. The other's
+	// says whether there was a change.
+	waker, err := os.Open(path)
 	if err != nil {
-		return errors.Wrap(err, "cannot watch the list of mounts")
+		return failed(err)
 	}
-	defer table.Close()
-	// The table is always readable; a change is an exceptional condition, for which Go's
-	// own poller doesn't ask.
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	defer waker.Close()
+	mark, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return errors.Wrap(err, "cannot watch the list of mounts")
+		return failed(err)
 	}
-	_ = unix.SetNonblock(fd, true)
-	poll := os.NewFile(uintptr(fd), "mounts")
-	defer poll.Close()
-	event := unix.EpollEvent{Events: unix.EPOLLPRI | unix.EPOLLERR | unix.EPOLLET}
-	if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, int(table.Fd()), &event); err != nil {
-		return errors.Wrap(err, "cannot watch the list of mounts")
-	}
-	raw, err := poll.SyscallConn()
+	defer unix.Close(mark)
+	raw, err := waker.SyscallConn()
 	if err != nil {
-		return errors.Wrap(err, "cannot watch the list of mounts")
+		return failed(err)
 	}
-	stop := context.AfterFunc(ctx, func() { poll.Close() })
+	stop := context.AfterFunc(ctx, func() { waker.Close() })
 	defer stop()
 	for {
-		err := raw.Read(func(fd uintptr) bool {
-			n, err := unix.EpollWait(int(fd), make([]unix.EpollEvent, 1), 0)
-			return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+		changed()
+		var asked error
+		err := raw.Read(func(uintptr) (is bool) {
+			is, asked = isChanged(mark)
+			return is || asked != nil
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if err == nil {
+			err = asked
+		}
 		if err != nil {
-			return errors.Wrap(err, "cannot watch the list of mounts")
+			return failed(err)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(pause):
 		}
-		changed()
+	}
+}
+
+// isChanged reports whether the table has changed since the last call.
+func isChanged(mark int) (bool, error) {
+	for {
+		fds := []unix.PollFd{{Fd: int32(mark), Events: unix.POLLPRI}}
+		_, err := unix.Poll(fds, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fds[0].Revents&(unix.POLLPRI|unix.POLLERR) != 0, err
+		}
 	}
 }

@@ -11,45 +11,47 @@ import (
 	"github.com/croft-edge/croft/pkg/mounts"
 )
 
+// Each mount and unmount is seen, also one that happens while the one before is handled.
 func TestWatchTellsOfMounts(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	told, ended := make(chan struct{}, 1000), make(chan error, 1)
-	go func() { ended <- mounts.Watch(ctx, 10*time.Millisecond, func() { told <- struct{}{} }) }()
-	wait := func(what string) {
-		t.Helper()
-		select {
-		case <-told:
-		case <-time.After(30 * time.Second):
-			t.Fatalf("%s isn't told", what)
-		}
-	}
 	dir := t.TempDir()
-	// The watch begins at some time, and other tests mount too: so until one is told.
-	began := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	mounted, ended := make(chan bool), make(chan error, 1)
 	go func() {
-		defer close(began)
-		for len(told) == 0 && ctx.Err() == nil {
-			_ = unix.Mount("none", dir, "tmpfs", 0, "")
-			_ = unix.Unmount(dir, 0)
-			time.Sleep(20 * time.Millisecond)
-		}
+		ended <- mounts.Watch(ctx, time.Millisecond, func() {
+			table, err := mounts.ReadWithin(dir)
+			if err != nil {
+				t.Error(err)
+			}
+			select {
+			case mounted <- len(table) > 0:
+			case <-ctx.Done():
+			}
+		})
 	}()
-	<-began
-	for len(told) > 0 {
-		<-told
+	wait := func(want bool) {
+		t.Helper()
+		for end := time.After(20 * time.Second); ; {
+			select {
+			case is := <-mounted: // others mount too
+				if is == want {
+					return
+				}
+			case <-end:
+				t.Fatalf("that it is mounted, %t, isn't told", want)
+			}
+		}
 	}
-	time.Sleep(100 * time.Millisecond)
-	for len(told) > 0 {
-		<-told
+	wait(false)
+	for range 50 {
+		if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		wait(true)
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+		wait(false)
 	}
-	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
-	wait("a mount")
-	if err := unix.Unmount(dir, 0); err != nil {
-		t.Fatal(err)
-	}
-	wait("an unmount")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("ends with %v", err)

@@ -17,19 +17,15 @@ type Table struct {
 	closed     bool
 	// restart is called when a container's next start is due; nil while nothing is started again.
 	restart func(id string)
-	// changed is called at the end of each change with the container's user, empty when
-	// that isn't known.
-	changed func(user string)
 }
 
-// Open makes a table of the records in a store. changed is called at the end of each change
-// with the container's user, empty when that isn't known; it may not wait.
-func Open(s Store, changed func(user string)) (*Table, error) {
+// Open makes a table of the records in a store.
+func Open(s Store) (*Table, error) {
 	all, err := s.ReadAll()
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{store: s, containers: map[string]*Container{}, changed: changed}
+	t := &Table{store: s, containers: map[string]*Container{}}
 	for id, r := range all {
 		c := newContainer(id)
 		c.record, c.hasRecord = r, true
@@ -64,10 +60,6 @@ func (t *Table) Hold(ctx context.Context, id string) (*Container, error) {
 
 // Release ends the change that Hold has begun.
 func (t *Table) Release(c *Container) {
-	t.mu.Lock()
-	user := c.record.User
-	t.mu.Unlock()
-	t.changed(user)
 	<-c.change
 	t.leave(c)
 }

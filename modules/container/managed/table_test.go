@@ -17,7 +17,7 @@ import (
 
 func openTable(t *testing.T, dir string) *Table {
 	t.Helper()
-	table, err := Open(Store{Dir: dir, Log: zerolog.Nop()}, func(string) {})
+	table, err := Open(Store{Dir: dir, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

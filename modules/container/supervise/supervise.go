@@ -22,7 +22,7 @@ import (
 
 const (
 	// defaultLook is the time between two looks at all containers.
-	defaultLook = 15 * time.Second
+	defaultLook = 30 * time.Second
 	// subscribeAgain is the pause after containerd's events have ended.
 	subscribeAgain = 200 * time.Millisecond
 	// settle is after how long a subscription to containerd's events has surely begun.
@@ -64,17 +64,15 @@ type Sweeper interface {
 
 // Changes is told of changes of containers.
 type Changes interface {
-	// Tell names a container that has changed, and its user. Live says whether all
-	// changes are told from now on.
-	Tell(user, id string)
-	Live(live bool)
+	// Tell names containers that have changed, Lost says that any may have.
+	Tell(ids ...string)
+	Lost()
 }
 
 // Config configures a Supervisor.
 type Config struct {
-	Daemon Daemon
-	// List lists all containers.
-	List    func(ctx context.Context) (map[string]tasks.RuntimeState, error)
+	Daemon  Daemon
+	Index   tasks.Index
 	Changes Changes
 	Table   *managed.Table
 	Starter Starter
@@ -125,8 +123,8 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer s.cfg.Changes.Live(false)
-	told, failed := c.EventService().Subscribe(ctx, `topic~="^/tasks/(create|start|exit|delete|paused|resumed)$"`, `topic~="^/containers/"`)
+	defer s.cfg.Changes.Lost()
+	told, failed := c.EventService().Subscribe(ctx, `topic~="^/tasks/(exit|delete|paused|resumed)$"`, `topic~="^/containers/(update|delete)$"`)
 	if err := s.look(ctx); err != nil {
 		return err
 	}
@@ -148,7 +146,7 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 		case e := <-told:
 			s.handle(e)
 		case <-live.C:
-			s.cfg.Changes.Live(true)
+			s.cfg.Changes.Lost()
 		case <-tick.C:
 			tick.Reset(every)
 			if err := s.look(ctx); err != nil {
@@ -161,7 +159,7 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 // handle handles one event: it tells the change, and records the exit of a container's first
 // process.
 func (s *Supervisor) handle(e *events.Envelope) {
-	user, ours := s.cfg.Daemon.UserOf(e.Namespace)
+	_, ours := s.cfg.Daemon.UserOf(e.Namespace)
 	if !ours || e.Event == nil {
 		return
 	}
@@ -174,7 +172,7 @@ func (s *Supervisor) handle(e *events.Envelope) {
 		return // of another process than the first
 	}
 	if id := containerOf(decoded); id != "" {
-		s.cfg.Changes.Tell(user, id)
+		s.cfg.Changes.Tell(id)
 	}
 	if !ok {
 		return
@@ -189,8 +187,6 @@ func containerOf(event any) string {
 	switch e := event.(type) {
 	case interface{ GetContainerID() string }: // those of tasks
 		return e.GetContainerID()
-	case *apievents.ContainerCreate:
-		return e.ID
 	case *apievents.ContainerUpdate:
 		return e.ID
 	case *apievents.ContainerDelete:
@@ -201,7 +197,7 @@ func containerOf(event any) string {
 
 // look finds the containers that should run and don't.
 func (s *Supervisor) look(ctx context.Context) error {
-	all, err := s.cfg.List(ctx)
+	all, err := s.cfg.Index.All(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"maps"
 	"sync"
 
 	tasks "github.com/containerd/containerd/api/services/tasks/v1"
@@ -52,16 +51,6 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 	if err != nil {
 		return nil, err
 	}
-	of, err := x.of(ctx, users)
-	out := map[string]RuntimeState{}
-	for _, states := range of {
-		maps.Copy(out, states)
-	}
-	return out, err
-}
-
-// of are the states of users' containers, by user and ID.
-func (x Index) of(ctx context.Context, users []string) (map[string]map[string]RuntimeState, error) {
 	c, err := x.Daemon.Client(ctx)
 	if err != nil {
 		return nil, err
@@ -70,7 +59,7 @@ func (x Index) of(ctx context.Context, users []string) (map[string]map[string]Ru
 		mu     sync.Mutex
 		failed error
 		work   sync.WaitGroup
-		out    = make(map[string]map[string]RuntimeState, len(users))
+		out    = map[string]RuntimeState{}
 		slots  = make(chan struct{}, usersAtOnce)
 	)
 	for _, user := range users {
@@ -83,7 +72,9 @@ func (x Index) of(ctx context.Context, users []string) (map[string]map[string]Ru
 			if err != nil {
 				failed = err
 			}
-			out[user] = seen
+			for id, s := range seen {
+				out[id] = s
+			}
 		})
 	}
 	work.Wait()

@@ -7,6 +7,7 @@ package events
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -47,12 +48,20 @@ type Config struct {
 // Listener hears of changes.
 type Listener struct {
 	cfg Config
+
+	// mu lets one goroutine at a time read and handle what the kernel tells.
+	mu sync.Mutex
+	// sockets are those that are open.
+	sockets []socket
 	// own are the watched links of the process's own namespace, by their indexes.
-	own map[uint32]string
+	own          map[uint32]string
+	buf, control []byte
 }
 
 // New makes a Listener. Nothing is heard before Run.
-func New(c Config) *Listener { return &Listener{cfg: c} }
+func New(c Config) *Listener {
+	return &Listener{cfg: c, buf: make([]byte, mostMessage), control: make([]byte, unix.CmsgSpace(4)*4)}
+}
 
 // buffer is the size of each socket's queue in the kernel; changes that don't fit are lost.
 const buffer = 512 << 10
@@ -97,17 +106,42 @@ func (l *Listener) listen(ctx context.Context) error {
 	if err := l.learn(); err != nil {
 		return err
 	}
+	sockets, err := rawOf(map[*os.File]func(int, message){routes: l.route, rules: l.rule})
+	if err != nil {
+		return err
+	}
 	l.cfg.Began()
+	l.use(sockets)
+	defer l.use(nil)
 	stop := context.AfterFunc(ctx, func() { routes.Close(); rules.Close() })
 	defer stop()
-	ended := make(chan error, 2)
-	go func() { ended <- l.read(routes, l.route) }()
-	go func() { ended <- l.read(rules, l.rule) }()
+	ended := make(chan error, len(sockets))
+	for _, s := range sockets {
+		go func() { ended <- l.read(s) }()
+	}
 	err = <-ended
 	routes.Close()
 	rules.Close()
 	<-ended
 	return err
+}
+
+// use sets the sockets that CatchUp reads.
+func (l *Listener) use(sockets []socket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sockets = sockets
+}
+
+func rawOf(files map[*os.File]func(int, message)) (out []socket, err error) {
+	for file, handle := range files {
+		raw, err := file.SyscallConn()
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot listen for changes")
+		}
+		out = append(out, socket{raw: raw, handle: handle})
+	}
+	return out, nil
 }
 
 // learn notes the watched links that are there.
@@ -116,6 +150,8 @@ func (l *Listener) learn() error {
 	if err != nil {
 		return errors.Wrap(err, "cannot list links")
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.own = map[uint32]string{}
 	for _, one := range all {
 		if name := one.Attrs().Name; l.cfg.Watched(name) {

@@ -3,7 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/binary"
-	"os"
+	"syscall"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -12,42 +12,75 @@ import (
 // mostMessage is more than the kernel puts into one datagram of notices.
 const mostMessage = 64 << 10
 
+// socket is one of a Listener's.
+type socket struct {
+	raw    syscall.RawConn
+	handle func(namespace int, m message)
+}
+
 // read handles a socket's messages until that fails.
-func (l *Listener) read(socket *os.File, handle func(namespace int, m message)) error {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return errors.Wrap(err, "cannot listen for changes")
-	}
-	buf, control := make([]byte, mostMessage), make([]byte, unix.CmsgSpace(4)*4)
+func (l *Listener) read(s socket) error {
 	for {
-		var n, controls, flags int
 		var failed error
-		err := raw.Read(func(fd uintptr) bool {
-			n, controls, flags, _, failed = unix.Recvmsg(int(fd), buf, control, 0)
-			return !errors.Is(failed, unix.EAGAIN)
+		err := s.raw.Read(func(fd uintptr) (some bool) {
+			some, failed = l.receive(s, int(fd))
+			return some || failed != nil
 		})
-		switch {
-		case err != nil:
+		if err == nil {
+			err = failed
+		}
+		if err != nil {
 			return errors.Wrap(err, "cannot listen for changes")
-		case errors.Is(failed, unix.EINTR):
-			continue
-		case errors.Is(failed, unix.ENOBUFS) || failed == nil && flags&unix.MSG_TRUNC != 0:
-			// The socket's queue was full.
-			l.cfg.Lost()
-			l.cfg.Began()
-			continue
-		case failed != nil:
-			return errors.Wrap(failed, "cannot read a change")
 		}
-		namespace := namespaceOf(control[:controls])
-		for rest := buf[:n]; ; {
-			var m message
-			var ok bool
-			if m, rest, ok = next(rest); !ok {
-				break
+	}
+}
+
+// receive handles the next datagram of a socket; some is false when none waits.
+func (l *Listener) receive(s socket, fd int) (some bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, controls, flags, _, err := unix.Recvmsg(fd, l.buf, l.control, unix.MSG_DONTWAIT)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return false, nil
+	case errors.Is(err, unix.EINTR):
+		return true, nil
+	case errors.Is(err, unix.ENOBUFS) || err == nil && flags&unix.MSG_TRUNC != 0:
+		// The socket's queue was full.
+		l.cfg.Lost()
+		l.cfg.Began()
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	namespace := namespaceOf(l.control[:controls])
+	for rest := l.buf[:n]; ; {
+		var m message
+		var ok bool
+		if m, rest, ok = next(rest); !ok {
+			return true, nil
+		}
+		s.handle(namespace, m)
+	}
+}
+
+// mostPending bounds what CatchUp handles: somebody may change things faster.
+const mostPending = 10000
+
+// CatchUp handles what the kernel has told until now. The kernel tells a change before it
+// reports its success: so whatever has happened before the call was handled after it.
+func (l *Listener) CatchUp() {
+	l.mu.Lock()
+	sockets := l.sockets
+	l.mu.Unlock()
+	for _, s := range sockets {
+		_ = s.raw.Control(func(fd uintptr) {
+			for range mostPending {
+				if some, err := l.receive(s, int(fd)); !some || err != nil {
+					return // read fails, too
+				}
 			}
-			handle(namespace, m)
-		}
+		})
 	}
 }
 
