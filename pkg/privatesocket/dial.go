@@ -25,7 +25,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 		return c, nil
 	case !errors.As(err, &number):
 		return nil, errors.Wrapf(err, "cannot open %s", path)
-	case number == syscall.ENOENT, number == syscall.ECONNREFUSED:
+	case errors.Is(number, syscall.ENOENT), errors.Is(number, syscall.ECONNREFUSED):
 		return nil, errors.Wrapf(ErrNotRunning, "cannot open %s (%s)", path, number)
 	case errors.Is(number, os.ErrPermission):
 		return nil, errors.Errorf("cannot open %s (%s): only root and the node's own user may", path, number)

@@ -52,7 +52,7 @@ func listen(ctx context.Context, config Config) (*Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(config.Path), 0o755); err != nil {
 		return nil, err
 	}
-	if err := clear(ctx, config.Path); err != nil {
+	if err := removeStale(ctx, config.Path); err != nil {
 		return nil, err
 	}
 	inner, err := bind(ctx, config.Path)
@@ -70,8 +70,8 @@ func listen(ctx context.Context, config Config) (*Listener, error) {
 	}, nil
 }
 
-// clear removes a socket that nobody serves.
-func clear(ctx context.Context, path string) error {
+// removeStale removes a socket that nobody serves.
+func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case os.IsNotExist(err):

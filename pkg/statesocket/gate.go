@@ -2,16 +2,17 @@ package statesocket
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // gate bounds the calls of all clients, and catches their panics.
@@ -72,14 +73,13 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 }
 
 // guarded makes an error of a panic: no client may end the process.
-func (g *gate) guarded(method string, do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			g.log.Error().Str("method", method).Str("panic", fmt.Sprint(p)).Str("stack", string(debug.Stack())).Msg("a call on the state socket panicked")
-			err = status.Error(codes.Internal, "cannot answer: internal error of the node; its log has the details")
-		}
-	}()
-	return do()
+func (g *gate) guarded(method string, do func() error) error {
+	err := supervise.Guard(g.log, "state socket "+method, do)
+	var panicked *supervise.Panic
+	if errors.As(err, &panicked) {
+		return status.Error(codes.Internal, "cannot answer: internal error of the node; its log has the details")
+	}
+	return err
 }
 
 // stream is one list or watch. The handler uses it from one goroutine.

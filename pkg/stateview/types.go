@@ -95,7 +95,7 @@ func (ts Types) Find(name string) (Type, error) {
 	return Type{}, errors.Errorf("cannot find type %q: it must be one of %s", name, listed(ts))
 }
 
-// listed names types by full name and shortest alias.
+// listed are types' full names.
 func listed(ts []Type) string {
 	var out []string
 	for _, t := range ts {

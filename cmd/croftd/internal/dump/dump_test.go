@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v3"
 
@@ -126,7 +128,7 @@ func TestBrokenSectionsAreLines(t *testing.T) {
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	limits := dump.DefaultLimits()
-	limits.Time, limits.Size = 500*time.Millisecond, 100_000
+	limits.Time, limits.Size = 5*time.Second, 100_000
 	c := serve(t, dump.Config{Limits: limits, Sections: []dump.Section{
 		{Name: "fails", Read: func(context.Context) (any, error) { return nil, errors.New("cannot reach it: gone") }},
 		{Name: "panics", Read: func(context.Context) (any, error) { panic("defect") }},
@@ -140,7 +142,7 @@ func TestBrokenSectionsAreLines(t *testing.T) {
 	for range 2 {
 		_, parsed := get(t, c, "/dump")
 		for name, want := range map[string]string{
-			"fails": "cannot read section fails: cannot reach it: gone", "panics": "it panicked: defect", "slow": "cannot read section slow",
+			"fails": "cannot read section fails: cannot reach it: gone", "panics": "cannot run section panics of a dump: panic: defect", "slow": "cannot read section slow",
 			"large": "larger than 100000 bytes", "endless": "larger than 100000 bytes", "odd": "cannot show section odd", "hangs": "cannot read section hangs",
 		} {
 			section, _ := parsed[name].(map[string]any)
@@ -255,6 +257,34 @@ func TestSectionsHaveNamesOfTheirOwn(t *testing.T) {
 		_, err := dump.Listen(t.Context(), dump.Config{Path: filepath.Join(t.TempDir(), "d.sock"), Sections: sections})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s, got %v", want, err)
+		}
+	}
+}
+
+// hanging is a state that answers no list before its end.
+type hanging struct {
+	state.CoreState
+	end chan struct{}
+}
+
+func (h hanging) List(context.Context, resource.Kind, ...state.ListOption) (resource.List, error) {
+	<-h.end
+	return resource.List{}, errors.New("too late")
+}
+
+// TestAStateThatHangs costs one goroutine, and the other sections are whole.
+func TestAStateThatHangs(t *testing.T) {
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	limits := dump.DefaultLimits()
+	limits.Time = 3 * time.Second
+	c := serve(t, dump.Config{Limits: limits, Resources: dump.NewResources(hanging{end: end}), Sections: []dump.Section{value("good", "here")}})
+	if _, parsed := get(t, c, "/dump"); parsed["good"] != "here" || !strings.Contains(fmt.Sprint(parsed["resources"]), "cannot read section resources within 3s") {
+		t.Errorf("got %v", parsed["resources"])
+	}
+	for _, want := range []string{"within 3s", "an earlier reading hasn't returned", "an earlier reading hasn't returned"} {
+		if _, parsed := get(t, c, "/dump/workload"); !strings.Contains(fmt.Sprint(parsed["workload"]), want) {
+			t.Errorf("want %s, got %v", want, parsed)
 		}
 	}
 }

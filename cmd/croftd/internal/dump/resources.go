@@ -6,6 +6,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/resource/meta"
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/stateview"
 )
@@ -25,18 +26,20 @@ func (r *Resources) read(ctx context.Context) (any, error) {
 	return r.of(ctx, types)
 }
 
-// named gives the resources of the type of that name or alias; false when there is none.
-func (r *Resources) named(ctx context.Context, name string) (any, bool, error) {
+// errNoType is the cause when nothing may be shown under a name.
+var errNoType = errors.New("there is no type of that name")
+
+// named gives the resources of the type of that name or alias.
+func (r *Resources) named(ctx context.Context, name string) (any, error) {
 	types, err := stateview.ReadTypes(ctx, r.state)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	t, unknown := types.Find(name)
 	if unknown != nil || t.Sensitive {
-		return nil, false, nil
+		return nil, errNoType
 	}
-	out, err := r.of(ctx, stateview.Types{t})
-	return out, true, err
+	return r.of(ctx, stateview.Types{t})
 }
 
 // of gives the resources of some types, by namespace and type. Those without any aren't shown.

@@ -12,6 +12,9 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // section is one that is read by one goroutine at a time. A reading that doesn't end in time is left behind, and
@@ -19,6 +22,7 @@ import (
 type section struct {
 	Section
 	busy atomic.Bool
+	log  zerolog.Logger
 }
 
 // all reads every section, beside each other.
@@ -26,7 +30,9 @@ func (s *Server) all(ctx context.Context) []member {
 	out := make([]member, len(s.sections))
 	var reading sync.WaitGroup
 	for i, one := range s.sections {
-		reading.Go(func() { out[i] = one.member(ctx, s.limits) })
+		reading.Go(func() {
+			supervise.Do(s.log, "dump", func() { out[i] = one.member(ctx, s.limits) })
+		})
 	}
 	reading.Wait()
 	return out
@@ -42,59 +48,52 @@ func (s *Server) one(ctx context.Context, name string) []member {
 	if s.resources == nil {
 		return nil
 	}
-	found := false
-	resources := &section{Section: Section{Name: name, Read: func(ctx context.Context) (any, error) {
-		value, ok, err := s.resources.named(ctx, name)
-		found = ok || err != nil
-		return value, err
-	}}}
-	m := resources.member(ctx, s.limits)
-	if !found {
+	raw, err := s.types.read(ctx, s.limits, func(ctx context.Context) (any, error) { return s.resources.named(ctx, name) })
+	if errors.Is(err, errNoType) {
 		return nil
 	}
-	return []member{m}
+	return []member{memberOf(name, raw, err)}
 }
 
 // member reads the section. What goes wrong becomes its content.
 func (s *section) member(ctx context.Context, limits Limits) member {
-	raw, err := s.read(ctx, limits)
+	raw, err := s.read(ctx, limits, s.Read)
+	return memberOf(s.Name, raw, err)
+}
+
+func memberOf(name string, raw json.RawMessage, err error) member {
 	if err != nil {
 		raw, _ = json.Marshal(map[string]string{"error": err.Error()})
 	}
-	return member{name: s.Name, raw: raw}
+	return member{name: name, raw: raw}
 }
 
-func (s *section) read(ctx context.Context, limits Limits) (json.RawMessage, error) {
+// read calls get, beside nothing else of the section.
+func (s *section) read(ctx context.Context, limits Limits, get func(context.Context) (any, error)) (json.RawMessage, error) {
 	if !s.busy.CompareAndSwap(false, true) {
 		return nil, errors.Errorf("cannot read section %s: an earlier reading hasn't returned", s.Name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
-	type result struct {
-		raw json.RawMessage
-		err error
-	}
-	done := make(chan result, 1)
+	var raw json.RawMessage
+	done := make(chan error, 1)
 	go func() {
-		defer s.busy.Store(false)
-		raw, err := s.encoded(ctx, limits.Size)
-		done <- result{raw, err}
+		done <- supervise.Guard(s.log, "section "+s.Name+" of a dump", func() (err error) {
+			defer s.busy.Store(false)
+			raw, err = s.encoded(ctx, limits.Size, get)
+			return err
+		})
 	}()
 	select {
-	case r := <-done:
-		return r.raw, r.err
+	case err := <-done:
+		return raw, err
 	case <-ctx.Done():
 		return nil, errors.Errorf("cannot read section %s within %s", s.Name, limits.Time)
 	}
 }
 
-func (s *section) encoded(ctx context.Context, size int) (raw json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			raw, err = nil, errors.Errorf("cannot read section %s: it panicked: %v", s.Name, p)
-		}
-	}()
-	value, err := s.Read(ctx)
+func (s *section) encoded(ctx context.Context, size int, get func(context.Context) (any, error)) (json.RawMessage, error) {
+	value, err := get(ctx)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot read section %s", s.Name)
 	}

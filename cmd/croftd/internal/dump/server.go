@@ -63,7 +63,9 @@ type Server struct {
 	listener  *privatesocket.Listener
 	sections  []*section
 	resources *Resources
-	limits    Limits
+	// types reads the resources of the type that a client names.
+	types  section
+	limits Limits
 	// turn is held by the dump in progress.
 	turn    chan struct{}
 	waiting atomic.Int64
@@ -85,7 +87,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		listener: listener, sections: sections, resources: config.Resources, limits: limits, turn: make(chan struct{}, 1), log: config.Log,
+		listener: listener, sections: sections, resources: config.Resources, types: section{Section: Section{Name: "of one type"}, log: config.Log}, limits: limits, turn: make(chan struct{}, 1), log: config.Log,
 	}, nil
 }
 
@@ -106,7 +108,7 @@ func sectionsOf(config Config) ([]*section, error) {
 			return nil, errors.Errorf("cannot dump section %q: there are two of that name", s.Name)
 		}
 		seen[s.Name] = true
-		out = append(out, &section{Section: s})
+		out = append(out, &section{Section: s, log: config.Log})
 	}
 	return out, nil
 }
