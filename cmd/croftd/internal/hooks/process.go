@@ -84,8 +84,8 @@ func (p *programs) run(ctx context.Context, h Hook, e *Event) (exit int, text st
 	if err != nil {
 		return -1, "", err
 	}
-	failures := g.Enter(started.cmd.Process.Pid)
-	if len(failures) > 0 {
+	// One hierarchy is enough to find all of its processes.
+	if failures := g.Enter(started.cmd.Process.Pid); len(failures) > 0 && len(failures) == len(g.Folders()) {
 		err = errors.Wrap(failures[0], "cannot hold the hook's processes in a control group")
 	} else {
 		g.Limit(cgroup.Limits{Memory: runMemory, PIDs: runPIDs, IOWeight: ioWeight, CPUWeight: cpuWeight})

@@ -169,9 +169,9 @@ func TestAHookInheritsNoFiles(t *testing.T) {
 	if errno != 0 {
 		t.Fatal(errno)
 	}
-	s := play(t, 0, onAny("fds", "echo /proc/$$/fd/*"))
+	s := play(t, 0, onAny("fds", "ls /proc/$$/fd"))
 	s.send(t, event("1"))
-	if r := s.next(t); !strings.HasSuffix(strings.TrimSpace(r.Output), "/fd/2") || strings.Count(r.Output, "/fd/") != 3 {
+	if r := s.next(t); r.Output != "0\n1\n2\n" {
 		t.Errorf("it has the files %s (%s)", r.Output, r.Err)
 	}
 }
@@ -215,7 +215,7 @@ func TestAClockThatIsSet(t *testing.T) {
 func TestAHangingHookIsKilledWithItsChildren(t *testing.T) {
 	mark := fmt.Sprint(1e6 + os.Getpid())
 	h := onAny("hang", fmt.Sprintf(`for i in 1 2 3; do setsid sh -c 'trap "" TERM HUP INT; sleep %[1]s & exec sleep %[1]s' & done; (setsid setsid sleep %[1]s &); echo begun; exec sleep %[1]s`, mark))
-	h.Timeout = 3 * time.Second
+	h.Timeout = 10 * time.Second
 	s := play(t, 0, h)
 	s.send(t, event("1"))
 	wait(t, "its children", func() bool { return len(processes(t, "sleep\x00"+mark)) == 8 })
@@ -253,6 +253,7 @@ func TestAHookThatForksWithoutEnd(t *testing.T) {
 		case r = <-s.runs:
 		default:
 			most = max(most, len(processes(t, mark)))
+			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	if most > 260 || len(processes(t, mark)) > 0 || !strings.Contains(r.Err, "killed after") {
@@ -261,11 +262,13 @@ func TestAHookThatForksWithoutEnd(t *testing.T) {
 }
 
 func TestAHookThatWritesAGigabyte(t *testing.T) {
-	s := play(t, 0, onAny("writes", "echo begin; head -c 1073741824 /dev/zero; echo; echo end"))
+	h := onAny("writes", "echo begin; dd if=/dev/zero bs=1M count=1024 2>/dev/null; echo; echo end")
+	h.Timeout = 3 * patience
+	s := play(t, 0, h)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	s.send(t, event("1"))
-	r := s.next(t)
+	r := <-s.runs // a gigabyte through a pipe takes long on a busy machine; the hook has a timeout
 	runtime.ReadMemStats(&after)
 	if r.Err != "" || !strings.HasSuffix(r.Output, "\nend\n") || len(r.Output) > 70<<10 || !strings.Contains(r.Output[:100], "bytes before this are left out") {
 		t.Errorf("%d bytes are kept, %.60q (%s)", len(r.Output), r.Output, r.Err)
@@ -392,8 +395,8 @@ func TestTheStopIsOrdered(t *testing.T) {
 	mark := fmt.Sprint(4e6 + os.Getpid())
 	hang := onAny("hang", "echo begun; sleep "+mark)
 	hang.Queue, hang.Events = "other", []hooks.Match{{ID: "1"}}
-	s := play(t, 3*time.Second, onAny("quick", "sleep 0.2; echo quick"), hang)
-	for i := range 4 {
+	s := play(t, 8*time.Second, onAny("quick", "sleep 0.2; echo quick"), hang)
+	for i := range 2 {
 		s.send(t, event(fmt.Sprint(i)))
 	}
 	wait(t, "the hanging hook", func() bool { return len(processes(t, "sleep\x00"+mark)) == 1 })
@@ -411,7 +414,7 @@ func TestTheStopIsOrdered(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if quick != 4 || killed != 1 || took < 2*time.Second || len(processes(t, mark)) > 0 {
+	if quick != 2 || killed != 1 || took < 7*time.Second || len(processes(t, mark)) > 0 {
 		t.Errorf("%d ran, %d were killed, in %s; %v are left", quick, killed, took, processes(t, mark))
 	}
 	if g, err := cgroup.Beside(cgroup.Name("hooks", s.runDir)); err != nil || g.There() {
