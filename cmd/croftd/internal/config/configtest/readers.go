@@ -58,6 +58,7 @@ func Others(t testing.TB, s config.Setting) []string {
 func Readers(t *testing.T, settings []config.Setting, name string, read func(c config.Config) any) {
 	t.Helper()
 	base := Defaults(t, settings)
+	before := Show(read(base))
 	for _, s := range settings {
 		reads := false
 		for _, text := range Others(t, s) {
@@ -66,7 +67,7 @@ func Readers(t *testing.T, settings []config.Setting, name string, read func(c c
 			if err := s.Set.Parse(&c, text); err != nil {
 				t.Fatal(err)
 			}
-			reads = reads || Show(read(c)) != Show(read(base))
+			reads = reads || Show(read(c)) != before
 		}
 		declared := slices.Contains(s.ReadBy, name)
 		switch {
