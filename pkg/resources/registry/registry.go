@@ -33,7 +33,7 @@ func Types() []Type {
 		typeOf(&host.Explorer{}), typeOf(&host.Store{}), typeOf(&host.Capacity{}), typeOf(&host.Readiness{}), typeOf(&host.Ceiling{}),
 		typeOf(&parts.Pool{}), typeOf(&parts.Network{}), typeOf(&parts.Container{}), typeOf(&parts.Image{}),
 		typeOf(&parts.ZDBServer{}), typeOf(&parts.Stream{}), typeOf(&parts.VirtualMachine{}),
-		typeOf(&work.Workload{}), typeOf(&work.Orphan{}), typeOf(&work.Order{}), typeOf(&work.Event{}),
+		typeOf(&work.Workload{}), typeOf(&work.Orphan{}), typeOf(&work.Order{}), typeOf(&work.Event{}), typeOf(&work.Hook{}), typeOf(&work.HookRun{}),
 	}
 }
 

@@ -15,6 +15,7 @@ func (d *daemon) startDebug(ctx context.Context, parts *supervise.Group, s *stat
 		Path: filepath.Join(d.RunDir, "debug.sock"), Resources: dump.NewResources(s.State()), Log: d.Log,
 		Sections: []dump.Section{
 			{Name: "settings", Read: func(context.Context) (any, error) { return d.Shown, nil }},
+			{Name: "hooks", Read: func(context.Context) (any, error) { return s.hooks.runner.State(), nil }},
 			{Name: "graph", Read: func(context.Context) (any, error) { return s.graph() }},
 		},
 	})

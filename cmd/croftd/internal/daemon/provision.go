@@ -40,6 +40,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err := d.startDebug(ctx, parts, s); err != nil {
 		return err
 	}
+	d.startHooks(parts, s.hooks, s, s.events)
 	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -29,6 +30,8 @@ import (
 type state struct {
 	*plane.Plane
 	engine *plane.Engine
+	hooks  *hookSet
+	events chan hooks.Event
 }
 
 // openState makes the node's state and its controllers; Run of it starts them.
@@ -43,13 +46,21 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	}
 	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v}, ClockChanged: v.clockChanged, Log: d.Log})}
 	v.dropped = s.engine.Dropped
+	s.events = make(chan hooks.Event)
+	if s.hooks, err = d.openHooks(s.events); err != nil {
+		_ = p.Close()
+		return nil, err
+	}
 	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
 	v.plane, v.modules = p, &plane.Modules{Poke: v.poked.kick, Ask: d.askModule(m), Log: d.Log}
 	for _, each := range d.Modules {
 		v.modules.Names = append(v.modules.Names, each.Bus)
 	}
 	p.AddQueued(plane.OrderCleaner(), v.modules)
-	for _, o := range d.observers(m, v) {
+	for _, o := range append(d.observers(m, v),
+		&plane.Observer{Of: &work.Hook{}, Look: s.hooks.lookHooks, Changed: s.hooks.changed, By: []meta.ResourceWithRD{&work.HookRun{}}},
+		&plane.Observer{Of: &work.HookRun{}, Look: s.hooks.lookRuns, Changed: s.hooks.ran},
+	) {
 		o.Log = d.Log
 		p.Add(o)
 	}

@@ -1,0 +1,155 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	cosi "github.com/cosi-project/runtime/pkg/state"
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// hookDrain is how long hooks may go on when the node stops.
+const hookDrain = 5 * time.Second
+
+// hookSet are the operator's hooks and their runs.
+type hookSet struct {
+	dir    string
+	runner *hooks.Runner
+	// changed says that there are other hooks to show, ran that there is another run.
+	changed, ran kick
+
+	mu      sync.Mutex
+	refused []hooks.Refused
+	runs    map[string]work.HookRunSpec
+}
+
+// openHooks reads the hooks, and makes what runs them.
+func (d *daemon) openHooks(events <-chan hooks.Event) (*hookSet, error) {
+	h := &hookSet{dir: d.HooksDir, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
+	var err error
+	h.runner, err = hooks.New(hooks.Config{
+		RunDir: d.RunDir, Command: []string{"/proc/self/exe", "hook"}, Events: events, Reporter: h, Drain: hookDrain, Log: d.Log,
+	})
+	return h, err
+}
+
+// Report implements hooks.Reporter.
+func (h *hookSet) Report(r hooks.Run) {
+	s := work.HookRunSpec{Hook: r.Hook, Started: r.Started.UTC(), Ended: r.Ended.UTC(), Exit: r.Exit, Error: r.Err, Output: r.Output}
+	if r.Event != nil {
+		s.Reason, s.Object = r.Event.Reason, r.Event.ObjectType+"/"+r.Event.ObjectID
+	}
+	h.mu.Lock()
+	h.runs[r.Hook] = s
+	h.mu.Unlock()
+	h.ran.kick()
+}
+
+// load reads the folder anew.
+func (h *hookSet) load() error {
+	all, refused := hooks.Load(h.dir)
+	h.mu.Lock()
+	h.refused = refused
+	h.mu.Unlock()
+	h.changed.kick()
+	return h.runner.Set(all)
+}
+
+// lookHooks are the hooks, and the files that aren't used.
+func (h *hookSet) lookHooks(context.Context) ([]resource.Resource, error) {
+	var out []resource.Resource
+	for _, each := range h.runner.State().Hooks {
+		out = append(out, work.NewHook(work.HookSpec{Name: each.Name, Queue: each.Queue, Next: each.Next.UTC()}))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, each := range h.refused {
+		out = append(out, work.NewHook(work.HookSpec{Name: filepath.Base(each.File), Refused: each.Err.Error()}))
+	}
+	return out, nil
+}
+
+// lookRuns are the last runs of the hooks that there are.
+func (h *hookSet) lookRuns(context.Context) ([]resource.Resource, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []resource.Resource
+	for _, each := range h.runner.State().Hooks {
+		if run, ran := h.runs[each.Name]; ran {
+			out = append(out, work.NewHookRun(run))
+		}
+	}
+	return out, nil
+}
+
+// startHooks runs the hooks on their schedules and on the state's events. SIGHUP has their folder read anew.
+func (d *daemon) startHooks(parts *supervise.Group, h *hookSet, s *state, events chan<- hooks.Event) {
+	if err := h.load(); err != nil {
+		d.Log.Error().Err(err).Msg("cannot use the hooks")
+	}
+	parts.Start(supervise.Part{Name: "hooks", Run: h.runner.Run, Within: hookDrain + 10*time.Second})
+	parts.Start(supervise.Part{Name: "events of hooks", Again: true, Run: func(ctx context.Context) error {
+		return tellHooks(ctx, s.State(), events)
+	}})
+	parts.Start(supervise.Part{Name: "reload of hooks", Run: func(ctx context.Context) error {
+		reload := make(chan os.Signal, 1)
+		signal.Notify(reload, syscall.SIGHUP)
+		defer signal.Stop(reload)
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-reload:
+			}
+			if err := h.load(); err != nil {
+				d.Log.Error().Err(err).Msg("cannot use the hooks: those before are used")
+			}
+		}
+	}})
+}
+
+// tellHooks hands the state's events to the hooks as they come.
+func tellHooks(ctx context.Context, s cosi.State, hook chan<- hooks.Event) error {
+	watched := make(chan cosi.Event)
+	if err := s.WatchKind(ctx, work.NewEvent("", work.EventSpec{}).Metadata(), watched); err != nil {
+		return errors.Wrap(err, "cannot watch the events")
+	}
+	for {
+		var e cosi.Event
+		select {
+		case <-ctx.Done():
+			return nil
+		case e = <-watched:
+		}
+		if e.Type == cosi.Errored {
+			return errors.Wrap(e.Error, "cannot watch the events any longer")
+		}
+		one, ok := e.Resource.(*work.Event)
+		if !ok || e.Type != cosi.Created && e.Type != cosi.Updated {
+			continue
+		}
+		select {
+		case hook <- hookEvent(*one.TypedSpec()):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func hookEvent(s work.EventSpec) hooks.Event {
+	kind, id, _ := strings.Cut(s.Object, "/")
+	return hooks.Event{
+		Time: s.Last, Kind: hooks.Kind(s.Kind), Reason: s.Reason, Operation: s.Operation, ObjectType: kind, ObjectID: id, Message: s.Message, Count: uint64(s.Count),
+	}
+}
