@@ -1,7 +1,7 @@
 // Command s3server serves a folder by the S3 protocol on a loopback address, for tests and the demo: a real server, which
 // keeps what it is given. It is a Go module of its own, so that its dependencies aren't croft's.
 //
-// It prints its address, HOST:PORT, as the first line of its standard output once it answers. The credentials are
+// It prints "listening on HOST:PORT" on its standard output once it answers. The credentials are
 // S3SERVER_ACCESS and S3SERVER_SECRET of the environment. It ends with SIGTERM, or when its standard input ends.
 package main
 
@@ -92,7 +92,7 @@ func serve(ctx context.Context, address, objects, attributes string, keys [2]str
 	if err := answers(ctx, socket, failed); err != nil {
 		return err
 	}
-	fmt.Println(front.Addr())
+	fmt.Println("listening on", front.Addr())
 	for {
 		conn, err := front.Accept()
 		if err != nil {

@@ -1,0 +1,167 @@
+package s3
+
+import (
+	"cmp"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/clip"
+	"github.com/croft-edge/croft/pkg/fetch"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/persist"
+	"github.com/croft-edge/croft/provision/persist/place"
+	"github.com/croft-edge/croft/provision/persist/secret"
+)
+
+// Kind begins the names of instances.
+const Kind = "s3"
+
+// Settings are an instance's. They make its name, and hold no secrets.
+type Settings struct {
+	// Endpoint is HOST or HOST:PORT.
+	Endpoint string `json:"endpoint"`
+	Bucket   string `json:"bucket"`
+	// Region is the bucket's; empty is DefaultRegion.
+	Region string `json:"region,omitempty"`
+	// Prefix is where in the bucket, without slashes around it; empty is the bucket's top. Machines that share a bucket have a prefix each.
+	Prefix string `json:"prefix,omitempty"`
+	// PathStyle has the bucket in the path of URLs, not in the host's name. Most servers that aren't Amazon's need it.
+	PathStyle bool `json:"path_style,omitempty"`
+	// Plain asks without TLS.
+	Plain bool `json:"plain,omitempty"`
+}
+
+// DefaultRegion is Settings.Region when it is empty; most servers that aren't Amazon's have no other.
+const DefaultRegion = "us-east-1"
+
+// Instance is one place in a bucket, and the keys for it.
+type Instance struct {
+	Settings
+	AccessKey, SecretKey secret.Value
+}
+
+// Config says what the provider uses.
+type Config struct {
+	Instances []Instance
+	// TLS is for servers with a private authority; nil is this machine's.
+	TLS *tls.Config
+	// Silence is how long a server may send nothing in answer, and Patience how long one call may take, with all its tries; 0 are the
+	// defaults.
+	Silence, Patience time.Duration
+	// Now measures latencies; nil is the machine's clock.
+	Now func() time.Time
+}
+
+// The defaults of Config, and how often a request is tried.
+const (
+	DefaultSilence  = time.Minute
+	DefaultPatience = 3 * time.Minute
+	tries           = 3
+)
+
+// Provider is a persist.Provider on S3 servers.
+type Provider struct {
+	persist.Provider
+	transports []*http.Transport
+}
+
+// Close closes idle connections.
+func (p *Provider) Close() {
+	for _, t := range p.transports {
+		t.CloseIdleConnections()
+	}
+}
+
+// New makes a provider. It asks no server before Initialize.
+func New(c Config) (*Provider, error) {
+	p := &Provider{}
+	var places []place.Named
+	for _, i := range c.Instances {
+		i.Region = cmp.Or(i.Region, DefaultRegion)
+		if err := i.validate(); err != nil {
+			return nil, err
+		}
+		name, err := persist.InstanceName(Kind, i.Settings)
+		if err != nil {
+			return nil, err
+		}
+		b, transport, err := c.bucket(i)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, place.Named{Name: name, Place: b})
+		p.transports = append(p.transports, transport)
+	}
+	inner, err := place.New(places, c.Now)
+	p.Provider = inner
+	return p, err
+}
+
+// bucket makes the place of an instance.
+func (c Config) bucket(i Instance) (*bucket, *http.Transport, error) {
+	transport := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSClientConfig:     c.TLS.Clone(),
+		TLSHandshakeTimeout: 10 * time.Second,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     time.Minute,
+		Proxy:               nil, // the operator names the server, and nothing else does
+	}
+	lookup := minio.BucketLookupDNS
+	if i.PathStyle {
+		lookup = minio.BucketLookupPath
+	}
+	guard := fetch.Guard{Next: transport, Plain: map[string]bool{}, Silence: cmp.Or(c.Silence, DefaultSilence), Most: persist.MaxFramed + 1}
+	if i.Plain {
+		guard.Plain[i.Endpoint], guard.Plain[i.Bucket+"."+i.Endpoint] = true, true
+	}
+	client, err := minio.New(i.Endpoint, &minio.Options{
+		Creds:  credentials.NewStaticV4(i.AccessKey.Text(), i.SecretKey.Text(), ""),
+		Secure: !i.Plain, Transport: listings{next: guard}, Region: i.Region, BucketLookup: lookup, MaxRetries: tries,
+	})
+	if err != nil {
+		return nil, nil, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot use S3 server %s", clip.Line(i.Endpoint, 100)))
+	}
+	return &bucket{settings: i.Settings, core: minio.Core{Client: client}, patience: cmp.Or(c.Patience, DefaultPatience)}, transport, nil
+}
+
+// validate names the setting that is wrong, its value and what is allowed.
+func (i Instance) validate() error {
+	bad := func(field, value, allowed string) error {
+		return node.Errorf(node.Invalid, "cannot use S3 server %q: %s is %q, must be %s", clip.Line(i.Endpoint, 100), field, clip.Line(value, 100), allowed)
+	}
+	host := i.Endpoint
+	if h, port, err := net.SplitHostPort(host); err == nil {
+		if !regexp.MustCompile(`^[0-9]{1,5}$`).MatchString(port) {
+			return bad("endpoint", i.Endpoint, "HOST or HOST:PORT")
+		}
+		host = h
+	}
+	if !regexp.MustCompile(`^([a-zA-Z0-9.-]+|[0-9a-fA-F:]+)$`).MatchString(host) || len(host) > 253 {
+		return bad("endpoint", i.Endpoint, "HOST or HOST:PORT, without https://")
+	}
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`).MatchString(i.Bucket) {
+		return bad("bucket", i.Bucket, "3 to 63 of a-z, 0-9, '-' and '.'")
+	}
+	if !regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`).MatchString(i.Region) {
+		return bad("region", i.Region, "1 to 64 letters, digits and '-'")
+	}
+	for part := range strings.SplitSeq(i.Prefix, "/") {
+		if i.Prefix != "" && (!regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`).MatchString(part) || part == "." || part == "..") || len(i.Prefix) > 500 {
+			return bad("prefix", i.Prefix, "names of letters, digits, '-', '_' and '.' with '/' between them, at most 500 bytes")
+		}
+	}
+	if i.AccessKey.IsZero() || i.SecretKey.IsZero() {
+		return node.Errorf(node.Invalid, "cannot use S3 server %q: its access key or its secret key is missing", i.Endpoint)
+	}
+	return nil
+}
