@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -46,9 +47,14 @@ type birthFile struct {
 	AcceptsOlder bool      `json:"accepts_older"`
 	// Place tells a copy from the original (see placeOf).
 	Place string `json:"place,omitempty"`
+	// Follows are the IDs of earlier births of this same store, newest first, at most mostAncestors.
+	Follows []string `json:"follows,omitempty"`
 	// Reserved is the largest sequence number that may have been given.
 	Reserved int64 `json:"reserved"`
 }
+
+// mostAncestors bounds the earlier births that a store remembers.
+const mostAncestors = 16
 
 // meta is the node's own state, in memory.
 type meta struct {
@@ -71,6 +77,14 @@ func (s *memory) Birth() Birth {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return Birth{ID: s.meta.birth.ID, Time: s.meta.birth.Time}
+}
+
+// Ancestors are the IDs of earlier births of this store, newest first: a store that was restored, or copied, follows the one that it was. A
+// store that was made anew follows none.
+func (s *memory) Ancestors() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.meta.birth.Follows)
 }
 
 // AcceptsOlder reports whether reservations created before Birth are accepted.
@@ -108,7 +122,11 @@ func (s *FSStore) Rebirth() error {
 	if err := s.SetCursor(explorer.Cursor{}); err != nil {
 		return err
 	}
-	return s.changeBirth(func(b *birthFile) { b.ID, b.Time, b.AcceptsOlder = id, now, false })
+	return s.changeBirth(func(b *birthFile) {
+		past := append([]string{b.ID}, b.Follows...)
+		b.Follows = past[:min(len(past), mostAncestors)]
+		b.ID, b.Time, b.AcceptsOlder = id, now, false
+	})
 }
 
 // Cursor is how far the node has read the explorer's stream; zero at first.

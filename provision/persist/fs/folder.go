@@ -14,6 +14,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/persist"
 )
 
@@ -54,7 +55,7 @@ func (f *folder) do(ctx context.Context, work func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() { <-f.working }()
-		done <- kinded(work())
+		done <- supervise.Catch("folder "+f.settings.Folder, func() error { return kinded(work()) })
 	}()
 	select {
 	case err := <-done:

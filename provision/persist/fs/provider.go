@@ -36,7 +36,7 @@ func New(c Config) (persist.Provider, error) {
 	var places []place.Named
 	for _, s := range c.Instances {
 		if !filepath.IsAbs(s.Folder) || filepath.Clean(s.Folder) != s.Folder || s.Folder == "/" {
-			return nil, node.Errorf(node.Invalid, "cannot use folder %q for copies: it must be a clean absolute path, such as /mnt/backup/croft", s.Folder)
+			return nil, node.Errorf(node.Invalid, "cannot use folder %q for copies: it must be a clean absolute path, such as /backup/croft", s.Folder)
 		}
 		name, err := persist.InstanceName(Kind, s)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/persist"
 )
 
@@ -20,7 +21,9 @@ func (p *Provider) Initialize(ctx context.Context, machine persist.MachineID) er
 	all := make([]error, len(p.names))
 	var wait sync.WaitGroup
 	for i, name := range p.names {
-		wait.Go(func() { all[i] = p.places[name].open(ctx, machine) })
+		wait.Go(func() {
+			all[i] = supervise.Catch("instance "+name, func() error { return p.places[name].open(ctx, machine) })
+		})
 	}
 	wait.Wait()
 	err := stderrors.Join(all...)
@@ -156,7 +159,12 @@ func (p *Provider) GetAllObjects(ctx context.Context, instance string, kind pers
 			objects, errs := make([]persist.Object, len(some)), make([]error, len(some))
 			var wait sync.WaitGroup
 			for i, key := range some {
-				wait.Go(func() { objects[i], errs[i] = p.GetObject(ctx, instance, kind, key) })
+				wait.Go(func() {
+					errs[i] = supervise.Catch("instance "+instance, func() (err error) {
+						objects[i], err = p.GetObject(ctx, instance, kind, key)
+						return err
+					})
+				})
 			}
 			wait.Wait()
 			for i, err := range errs {

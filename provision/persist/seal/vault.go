@@ -20,20 +20,12 @@ import (
 // keySize is the size of a data key, in bytes.
 const keySize = 32
 
-// Session is a process's number, drawn at random.
-type Session [8]byte
-
-// Version is when an object was sealed: by which process, and as which of its objects, from 1.
-type Version struct {
-	Session Session
-	Number  uint64
-}
-
 // Item is what is sealed.
 type Item struct {
-	Kind    persist.Kind
-	Name    string
-	Version Version
+	Kind persist.Kind
+	Name string
+	// Version grows with each content of a name, where a name has several.
+	Version uint64
 	Body    []byte
 }
 
@@ -101,7 +93,7 @@ func (v *Vault) Hidden(kind persist.Kind, name string) string {
 // length of the name, the name and the body.
 const (
 	sealedStart = "croft sealed 1\n"
-	headSize    = len(sealedStart) + keyIDSize + len(Session{}) + 8
+	headSize    = len(sealedStart) + keyIDSize + 8
 	overhead    = headSize + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 )
 
@@ -121,8 +113,8 @@ func (v *Vault) Seal(i Item) (persist.Object, error) {
 	}
 	o := persist.Object{Kind: i.Kind, Name: v.Hidden(i.Kind, i.Name)}
 	out := make([]byte, 0, len(packed)+overhead)
-	out = append(append(append(out, sealedStart...), v.id[:]...), i.Version.Session[:]...)
-	out = binary.BigEndian.AppendUint64(out, i.Version.Number)
+	out = append(append(out, sealedStart...), v.id[:]...)
+	out = binary.BigEndian.AppendUint64(out, i.Version)
 	nonce := make([]byte, chacha20poly1305.NonceSizeX)
 	if _, err := rand.Read(nonce); err != nil {
 		return persist.Object{}, errors.Wrap(err, "cannot make a nonce")
@@ -167,18 +159,9 @@ func (v *Vault) Open(o persist.Object) (Item, error) {
 	if n <= 0 || size > uint64(len(plain)-n) {
 		return bad("its name is damaged")
 	}
-	i := Item{Kind: o.Kind, Name: string(plain[n : n+int(size)]), Body: plain[n+int(size):]}
-	copy(i.Version.Session[:], id[keyIDSize:])
-	i.Version.Number = binary.BigEndian.Uint64(id[keyIDSize+len(Session{}):])
+	i := Item{Kind: o.Kind, Name: string(plain[n : n+int(size)]), Version: binary.BigEndian.Uint64(id[keyIDSize:]), Body: plain[n+int(size):]}
 	if v.Hidden(i.Kind, i.Name) != o.Name {
 		return bad("it is another object")
 	}
 	return i, nil
-}
-
-// NewSession draws a session.
-func NewSession() (Session, error) {
-	var s Session
-	_, err := rand.Read(s[:])
-	return s, errors.Wrap(err, "cannot make a session")
 }

@@ -1,0 +1,237 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/provision/persist"
+)
+
+// Config is a mirror's configuration.
+type Config struct {
+	// Provider and Instance are where the mirror is.
+	Provider persist.Provider
+	Instance string
+	// Source is what is mirrored: Folder of the store's folder.
+	Source Source
+	// Birth returns the ID of the store's birth, and the earlier ones of the same store: (*store.FSStore).Birth and Ancestors.
+	Birth func() (id string, ancestors []string)
+	// Key is the node's key. Recovery is the ID of the recovery key that the operator names, empty for none: who has it can read the mirror and
+	// become the node. It comes from the operator's settings alone.
+	Key      sign.KeyPair
+	Recovery string
+	// Backoff spaces the tries after failures; zero is a second, doubling to five minutes. Pace is the least time between two lists; 0 is
+	// DefaultPace. Timeout bounds one call of the provider; 0 is DefaultTimeout.
+	Backoff backoff.Backoff
+	Pace    time.Duration
+	Timeout time.Duration
+	Log     zerolog.Logger
+}
+
+// The defaults of Config.
+const (
+	DefaultPace    = 5 * time.Second
+	DefaultTimeout = 5 * time.Minute
+)
+
+// Validate names the field that is missing. node.Invalid.
+func (c Config) Validate() error {
+	missing := ""
+	switch {
+	case c.Provider == nil:
+		missing = "Provider"
+	case c.Instance == "":
+		missing = "Instance"
+	case c.Source == nil:
+		missing = "Source"
+	case c.Birth == nil:
+		missing = "Birth"
+	case c.Key.Private() == nil:
+		missing = "Key"
+	}
+	if missing != "" {
+		return node.Errorf(node.Invalid, "cannot make a mirror: %s is missing", missing)
+	}
+	if c.Recovery != "" {
+		if _, err := sign.VerifyingKey(c.Recovery); err != nil {
+			return node.WithKind(node.Invalid, errors.Wrap(err, "cannot make a mirror: the recovery key can't be used"))
+		}
+	}
+	return nil
+}
+
+// Status is what is known of a mirror.
+type Status struct {
+	Instance string
+	// Up is whether the instance is up.
+	Up bool
+	// Names is the lag: how many names have changed and aren't on the mirror yet. Oldest is when the first of them changed; zero when there is none.
+	Names  int
+	Oldest time.Time
+	// Complete is whether the mirror once had everything, so that a store can be restored from it; Listed is the date of its list.
+	Complete bool
+	Listed   time.Time
+	// Held is why the mirror is left as it is; empty when it isn't. It has another store's files, which nothing but Replace gives up.
+	Held string
+	// Error is the last failure since the last success, and Since when it was; empty when there is none. Unfit is how many names can't be mirrored.
+	Error string
+	Since time.Time
+	Unfit int
+}
+
+// Mirror writes behind what a store changes. Its methods may be called from several goroutines.
+type Mirror struct {
+	cfg   Config
+	marks *marks
+	// asks has one element after Check and Replace.
+	asks chan struct{}
+
+	mu     sync.Mutex
+	status Status
+	// check and replace are asked for by others.
+	check, replace bool
+}
+
+// New makes a mirror. Nothing is asked before Run.
+func New(c Config) (*Mirror, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Backoff == (backoff.Backoff{}) {
+		c.Backoff = backoff.Backoff{Base: time.Second, Max: 5 * time.Minute}
+	}
+	c.Pace, c.Timeout = cmp.Or(c.Pace, DefaultPace), cmp.Or(c.Timeout, DefaultTimeout)
+	return &Mirror{cfg: c, marks: newMarks(), asks: make(chan struct{}, 1), status: Status{Instance: c.Instance}}, nil
+}
+
+// Mark tells that names have changed. It never waits: it is for store.Config.OnChange.
+func (m *Mirror) Mark(names ...string) { m.marks.add(time.Now(), names...) }
+
+// Check has the mirror compared with the store soon, as after a restart.
+func (m *Mirror) Check() { m.ask(func() { m.check = true }) }
+
+// Replace gives up what a held mirror has: it becomes this store's. The operator asks for it.
+func (m *Mirror) Replace() { m.ask(func() { m.check, m.replace = true, true }) }
+
+func (m *Mirror) ask(set func()) {
+	m.mu.Lock()
+	set()
+	m.mu.Unlock()
+	select {
+	case m.asks <- struct{}{}:
+	default:
+	}
+}
+
+// Status never waits.
+func (m *Mirror) Status() Status {
+	m.mu.Lock()
+	s := m.status
+	m.mu.Unlock()
+	s.Up = m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status
+	s.Names, s.Oldest = m.marks.lag()
+	return s
+}
+
+// Run keeps the mirror until ctx ends.
+func (m *Mirror) Run(ctx context.Context) error {
+	w := &writer{place: place{m.cfg.Provider, m.cfg.Instance, m.cfg.Timeout}, mirror: m, cfg: m.cfg}
+	for failures := 0; ctx.Err() == nil; {
+		err := m.round(ctx, w)
+		if ctx.Err() != nil {
+			break
+		}
+		wait := time.Duration(-1)
+		if failures++; err == nil {
+			failures = 0
+			if w.dirty() {
+				wait = m.cfg.Pace
+			}
+		} else {
+			wait = m.cfg.Backoff.Delay(failures)
+		}
+		m.note(err, failures)
+		m.pause(ctx, wait, err == nil)
+	}
+	return nil
+}
+
+// note keeps a round's end for Status, and logs the first failure in a row and its end.
+func (m *Mirror) note(err error, failures int) {
+	m.mu.Lock()
+	was := m.status.Error
+	m.status.Error, m.status.Held = "", ""
+	if err != nil {
+		m.status.Error, m.status.Since = err.Error(), time.Now()
+	}
+	if errors.Is(err, errHeld) {
+		m.status.Held = err.Error()
+	}
+	m.mu.Unlock()
+	switch {
+	case err != nil && failures == 1:
+		m.cfg.Log.Warn().Err(err).Str("instance", m.cfg.Instance).Msg("the mirror of the store is behind: tried again after growing pauses")
+	case err == nil && was != "":
+		m.cfg.Log.Info().Str("instance", m.cfg.Instance).Msg("the mirror of the store works again")
+	}
+}
+
+// pause waits; a negative time is for ever. Changes end it if they may: after a failure they don't.
+func (m *Mirror) pause(ctx context.Context, wait time.Duration, may bool) {
+	var over <-chan time.Time
+	if wait >= 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	wake := m.marks.wake
+	if !may {
+		wake = nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-over:
+	case <-wake:
+	case <-m.asks:
+	}
+}
+
+// round brings the mirror up to date as far as it can.
+func (m *Mirror) round(ctx context.Context, w *writer) error {
+	m.mu.Lock()
+	check, replace := m.check, m.replace
+	m.check = false
+	m.mu.Unlock()
+	// What was down may have been put back to an older state meanwhile.
+	if check || !w.ready || !m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status {
+		if err := w.connect(ctx, replace); err != nil {
+			return err
+		}
+	}
+	if replace {
+		m.mu.Lock()
+		m.replace = false
+		m.mu.Unlock()
+	}
+	for ctx.Err() == nil {
+		some := m.marks.first(batch)
+		if len(some) == 0 {
+			break
+		}
+		if err := w.send(ctx, some); err != nil {
+			return err
+		}
+		if err := w.settle(ctx, false); err != nil {
+			return err
+		}
+	}
+	return w.settle(ctx, true)
+}
