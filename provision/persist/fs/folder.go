@@ -73,7 +73,7 @@ func (f *folder) Open(ctx context.Context, machine persist.MachineID) error {
 func (f *folder) open(machine persist.MachineID) error {
 	path := f.settings.Folder
 	f.forget()
-	if !f.settings.Mounted {
+	if !f.settings.Mounted && f.root == nil {
 		if err := atomicfile.MakeFolder(path, f.hook); err != nil {
 			return err
 		}

@@ -82,6 +82,8 @@ type world struct {
 	pace     time.Duration
 	made     int
 	hook     atomicfile.Hook
+	// changed, when set, is told what the mirror is told, before it.
+	changed func(names ...string)
 }
 
 func key(t testing.TB) sign.KeyPair {
@@ -128,7 +130,12 @@ func (w *world) open(m *mirror.Mirror) {
 	w.t.Helper()
 	c := store.Config{Root: w.folder(), Hook: w.hook}
 	if m != nil {
-		c.OnChange = m.Mark
+		c.OnChange = func(names ...string) {
+			if w.changed != nil {
+				w.changed(names...)
+			}
+			m.Mark(names...)
+		}
 	}
 	s, err := store.Open(c)
 	if err != nil {
@@ -185,7 +192,7 @@ func (w *world) start() (*mirror.Mirror, func()) {
 // until waits until ok holds.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not so after 3 minutes", what)
 		}
@@ -195,6 +202,11 @@ func until(t testing.TB, what string, ok func() bool) {
 // mirrored waits until the mirror has everything.
 func mirrored(t testing.TB, m *mirror.Mirror) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%+v", m.Status())
+		}
+	}()
 	until(t, "mirrored", func() bool {
 		s := m.Status()
 		return s.Complete && s.Names == 0 && s.Error == ""

@@ -49,7 +49,7 @@ type writer struct {
 }
 
 // dirty reports whether the list is to be written, or something to be removed.
-func (w *writer) dirty() bool { return w.unlisted || len(w.stale) > 0 }
+func (w *writer) dirty() bool { return w.unlisted || len(w.stale) > 0 || !w.there.Complete }
 
 // connect brings the instance up, and compares the mirror with the store.
 func (w *writer) connect(ctx context.Context, replace bool) error {
@@ -296,7 +296,7 @@ func (w *writer) refuse(name string, err error) {
 
 // settle writes the list if it is due, then removes what it doesn't have any more. idle is whether nothing waits to be sent.
 func (w *writer) settle(ctx context.Context, idle bool) error {
-	if !w.unlisted && len(w.stale) == 0 {
+	if !w.unlisted && len(w.stale) == 0 && (w.there.Complete || !idle) {
 		w.mirror.marks.listed()
 		return nil
 	}

@@ -350,6 +350,7 @@ func TestABrokenConnectionIsTriedAgain(t *testing.T) {
 		}
 		left--
 		rw.Header().Set("Content-Length", "1000")
+		rw.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
 		_, _ = rw.Write([]byte("croft"))
 		rw.(http.Flusher).Flush()
 		s3test.Abort()
