@@ -123,6 +123,7 @@ lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@$(TRIMPATH); go vet ./... && go vet -tags kubernetes ./bootstrap/kubernetes/e2e
 	@go mod tidy -diff
+	@cd bootstrap/s3server && go vet . && go mod tidy -diff
 	@go run ./pkg/bus/stubgen -check
 	@[ "$$($(BIN)/golangci-lint version --short 2>/dev/null)" = "$(LINT_VERSION:v%=%)" ] || \
 	  GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

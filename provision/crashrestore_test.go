@@ -21,7 +21,7 @@ import (
 func restoredLife(c *crashWorld) {
 	c.t.Helper()
 	kept, deleted := c.volume(nil), c.volume(nil)
-	expiring := c.volume(func(r *workload.Reservation) { r.Duration = 2 * time.Hour })
+	expiring := c.volume(func(r *workload.Reservation) { r.Duration = 10 * time.Minute })
 	state := func(id string) workload.State {
 		if r := c.explorer.result(id); r != nil {
 			return r.State

@@ -1,0 +1,115 @@
+package mirror_test
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/internal/testing/s3test"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/persist/mirror"
+	"github.com/croft-edge/croft/provision/persist/s3"
+	"github.com/croft-edge/croft/provision/persist/secret"
+)
+
+// bucket makes a provider of one place on an S3 server.
+func bucket(t *testing.T, address string) *s3.Provider {
+	t.Helper()
+	p, err := s3.New(s3.Config{Instances: []s3.Instance{{
+		Settings:  s3.Settings{Endpoint: address, Bucket: s3test.Bucket, Prefix: "nodes/1", PathStyle: true, Plain: true},
+		AccessKey: secret.New([]byte(s3test.Access)), SecretKey: secret.New([]byte(s3test.Secret)),
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// A mirror on an S3 server that goes, comes, slows down and breaks off gets everything in the end, and the store never waits. What the server gives
+// back is the store, or nothing.
+func TestS3(t *testing.T) {
+	server := s3test.New(t)
+	proxy := s3test.NewProxy(t, server)
+	w := newWorld(t)
+	w.pace = 50 * time.Millisecond
+	w.provider = &watched{Provider: bucket(t, proxy.Address), calls: map[string]int{}}
+	m, stop := w.start()
+	for range 50 {
+		w.write(w.record())
+	}
+	mirrored(t, m)
+
+	server.Stop()
+	w.live()
+	until(t, "down", func() bool { s := m.Status(); return !s.Up && s.Names > 0 && s.Error != "" })
+	server.Start()
+	mirrored(t, m)
+
+	var mu sync.Mutex
+	requests := 0
+	proxy.Before(func(rw http.ResponseWriter, _ *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		requests++
+		switch {
+		case requests%7 == 0:
+			s3test.Answer(rw, http.StatusServiceUnavailable, "SlowDown")
+			return true
+		case requests%11 == 0:
+			s3test.Abort()
+		}
+		return false
+	})
+	for range 5 {
+		w.live()
+	}
+	mirrored(t, m)
+	proxy.Before(nil)
+	want := files(t, w.folder())
+	stop()
+
+	restore := func(folder string) error {
+		p := bucket(t, proxy.Address)
+		_, err := mirror.Restore(context.Background(), mirror.RestoreConfig{
+			Provider: p, Instance: p.Instances()[0], Machine: w.machine(), Key: w.own, Folder: filepath.Join(w.root, folder), Rebirth: rebirth(nil),
+		})
+		return err
+	}
+	if err := restore("sound"); err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, files(t, filepath.Join(w.root, "sound")), want)
+
+	// Lists that leave out what there is, and answers for other objects.
+	proxy.After(func(r *http.Response, body []byte) []byte {
+		if r.Request.URL.Query().Get("list-type") == "" {
+			return body
+		}
+		before, rest, _ := strings.Cut(string(body), "<Contents>")
+		_, after, _ := strings.Cut(rest, "</Contents>")
+		return []byte(before + after)
+	})
+	if err := restore("less"); node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "1 of") {
+		t.Errorf("a list that leaves one out: %v", err)
+	}
+	var kept []byte
+	proxy.After(func(r *http.Response, body []byte) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.Contains(r.Request.URL.Path, "/file/") {
+			return body
+		}
+		if kept == nil {
+			kept = body
+		}
+		return kept
+	})
+	if err := restore("one"); node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("one object for all: %v", err)
+	}
+}
