@@ -117,6 +117,7 @@ func phaseWriters() map[string]string {
 		"provision/store/migrate.go":                  "it reads records of older versions and of other programs",
 		"provision/engine/board.go":                   "it shows a record to an operator",
 		"cmd/croftd/internal/daemon/doorworkloads.go": "the same, to its user",
+		"cmd/croftd/internal/module/supervisor.go":    "it is a module's, not a record's",
 	}
 }
 

@@ -38,6 +38,9 @@ func readText(name string) ([]byte, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read the configuration")
 	}
+	if name == os.DevNull {
+		return nil, nil // no configuration, said so
+	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.Errorf("cannot read the configuration %s: it is a %s, it must be a regular file", name, kindOf(info.Mode()))
 	}

@@ -49,7 +49,7 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link, v *view) (err
 	if b.store, err = d.openStore(deferred, b.sizes); err != nil {
 		return err
 	}
-	if b.clock, err = d.openClock(b.store, v.ticks.kick); err != nil {
+	if b.clock, err = d.openClock(b.store, v.wake.clock.kick); err != nil {
 		return err
 	}
 	deferred.trust.Store(b.clock)

@@ -13,6 +13,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	cosi "github.com/cosi-project/runtime/pkg/state"
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
 	"github.com/croft-edge/croft/pkg/resources/work"
@@ -35,11 +36,11 @@ type hookSet struct {
 }
 
 // openHooks reads the hooks, and makes what runs them.
-func (d *daemon) openHooks(events <-chan hooks.Event) (*hookSet, error) {
-	h := &hookSet{dir: d.HooksDir, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
+func openHooks(c Config, events <-chan hooks.Event) (*hookSet, error) {
+	h := &hookSet{dir: c.HooksDir, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
 	var err error
 	h.runner, err = hooks.New(hooks.Config{
-		RunDir: d.RunDir, Command: []string{"/proc/self/exe", "hook"}, Events: events, Reporter: h, Drain: hookDrain, Log: d.Log,
+		RunDir: c.RunDir, Command: []string{"/proc/self/exe", "hook"}, Events: events, Reporter: h, Drain: hookDrain, Log: c.Log,
 	})
 	return h, err
 }
@@ -93,14 +94,14 @@ func (h *hookSet) lookRuns(context.Context) ([]resource.Resource, error) {
 	return out, nil
 }
 
-// startHooks runs the hooks on their schedules and on the state's events. SIGHUP has their folder read anew.
-func (d *daemon) startHooks(parts *supervise.Group, h *hookSet, s *state, events chan<- hooks.Event) {
+// start runs the hooks on their schedules and on the state's events. SIGHUP has their folder read anew.
+func (h *hookSet) start(parts *supervise.Group, s *state, log zerolog.Logger) {
 	if err := h.load(); err != nil {
-		d.Log.Error().Err(err).Msg("cannot use the hooks")
+		log.Error().Err(err).Msg("cannot use the hooks")
 	}
 	parts.Start(supervise.Part{Name: "hooks", Run: h.runner.Run, Within: hookDrain + 10*time.Second})
 	parts.Start(supervise.Part{Name: "events of hooks", Again: true, Run: func(ctx context.Context) error {
-		return tellHooks(ctx, s.State(), events)
+		return tellHooks(ctx, s.State(), s.events)
 	}})
 	parts.Start(supervise.Part{Name: "reload of hooks", Run: func(ctx context.Context) error {
 		reload := make(chan os.Signal, 1)
@@ -113,7 +114,7 @@ func (d *daemon) startHooks(parts *supervise.Group, h *hookSet, s *state, events
 			case <-reload:
 			}
 			if err := h.load(); err != nil {
-				d.Log.Error().Err(err).Msg("cannot use the hooks: those before are used")
+				log.Error().Err(err).Msg("cannot use the hooks: those before are used")
 			}
 		}
 	}})

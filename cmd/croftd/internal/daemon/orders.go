@@ -20,7 +20,7 @@ func (o orders) CarryOut(ctx context.Context, order work.OrderSpec) error {
 	if b == nil {
 		return node.Errorf(node.Transient, "cannot do this yet: the node waits for its modules; see croftd status")
 	}
-	defer o.view.stores.kick()
+	defer o.view.wake.store.kick()
 	switch order.Kind {
 	case work.Evict:
 		return b.engine.Evict(ctx, order.Target)

@@ -37,10 +37,10 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err := d.startState(ctx, parts, m, v, s); err != nil {
 		return err
 	}
-	if err := d.startDebug(ctx, parts, s); err != nil {
+	if err := s.startDebug(ctx, parts, d.Config); err != nil {
 		return err
 	}
-	d.startHooks(parts, s.hooks, s, s.events)
+	s.hooks.start(parts, s, d.Log)
 	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -47,12 +48,12 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v}, ClockChanged: v.clockChanged, Log: d.Log})}
 	v.dropped = s.engine.Dropped
 	s.events = make(chan hooks.Event)
-	if s.hooks, err = d.openHooks(s.events); err != nil {
+	if s.hooks, err = openHooks(d.Config, s.events); err != nil {
 		_ = p.Close()
 		return nil, err
 	}
 	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
-	v.plane, v.modules = p, &plane.Modules{Poke: v.poked.kick, Ask: d.askModule(m), Log: d.Log}
+	v.plane, v.modules = p, &plane.Modules{Poke: v.wake.modules.kick, Ask: moduleAsker(d.Modules, m), Log: d.Log}
 	for _, each := range d.Modules {
 		v.modules.Names = append(v.modules.Names, each.Bus)
 	}
@@ -76,10 +77,10 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	return s, nil
 }
 
-// askModule asks the module with a name on the bus for its own state.
-func (d *daemon) askModule(m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
+// moduleAsker asks the module with a name on the bus for its own state.
+func moduleAsker(modules []module.Descriptor, m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
 	return func(ctx context.Context, name string, spec *host.ModuleSpec) error {
-		for _, each := range d.Modules {
+		for _, each := range modules {
 			if each.Bus == name && each.Ask != nil {
 				return each.Ask(ctx, m.bus, spec)
 			}
@@ -92,18 +93,18 @@ func (d *daemon) askModule(m clients) func(ctx context.Context, name string, spe
 func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 	workloads := []meta.ResourceWithRD{&work.Workload{}}
 	out := []*plane.Observer{
-		{Of: &host.NodeConfig{}, Look: v.lookNode, Changed: v.node},
-		{Of: &host.ModuleConfig{}, Look: v.lookModules, Changed: v.poked},
+		{Of: &host.NodeConfig{}, Look: v.lookNode, Changed: v.wake.node},
+		{Of: &host.ModuleConfig{}, Look: v.lookModules, Changed: v.wake.modules},
 		{Of: &host.Host{}, Look: lookHost(v.machine), Module: node.MonitorModule, Every: time.Minute},
-		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.ticks, Every: 10 * time.Second},
+		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.wake.clock, Every: 10 * time.Second},
 		{Of: &host.Explorer{}, Look: v.lookExplorer, Changed: v.contact.changed},
-		{Of: &host.Store{}, Look: v.lookStore, By: workloads, Changed: v.stores, Every: 10 * time.Second},
+		{Of: &host.Store{}, Look: v.lookStore, By: workloads, Changed: v.wake.store, Every: 10 * time.Second},
 		{Of: &host.Ceiling{}, Look: v.lookCeilings, Every: 10 * time.Second},
 	}
 	for _, each := range d.Modules {
 		for _, part := range each.Parts {
 			changed := newKick()
-			v.changed[each.Bus] = append(v.changed[each.Bus], changed)
+			v.wake.things[each.Bus] = append(v.wake.things[each.Bus], changed)
 			out = append(out, &plane.Observer{
 				Of: part.Of, Module: each.Bus, By: workloads, Every: part.Every, Changed: changed,
 				Look: func(ctx context.Context) ([]resource.Resource, error) { return part.List(ctx, m.bus) },
@@ -126,20 +127,20 @@ func (d *daemon) startState(ctx context.Context, parts *supervise.Group, m clien
 		return s.Close()
 	}})
 	parts.Start(supervise.Part{Name: "state socket", Run: socket.Run})
-	parts.Start(supervise.Part{Name: "changes", Run: func(ctx context.Context) error { return d.followChanges(ctx, m, v) }})
+	parts.Start(supervise.Part{Name: "changes", Run: func(ctx context.Context) error { return followChanges(ctx, m, v) }})
 	return nil
 }
 
 // followChanges wakes those who look at a module's things when the module says that some have changed.
-func (d *daemon) followChanges(ctx context.Context, m clients, v *view) error {
+func followChanges(ctx context.Context, m clients, v *view) error {
 	var all sync.WaitGroup
-	for _, each := range d.Modules {
+	for _, each := range v.config.Modules {
 		if !each.Changes {
 			continue
 		}
 		all.Go(func() {
-			_ = supervise.Keep(ctx, d.Log, "changes of "+each.Name, supervise.DefaultBackoff(), func(ctx context.Context) error {
-				return follow(ctx, stubs.NewChangesStub(m.bus, each.Bus), v.changed[each.Bus])
+			_ = supervise.Keep(ctx, v.config.Log, "changes of "+each.Name, supervise.DefaultBackoff(), func(ctx context.Context) error {
+				return follow(ctx, stubs.NewChangesStub(m.bus, each.Bus), v.wake.things[each.Bus])
 			})
 		})
 	}

@@ -53,19 +53,24 @@ type view struct {
 	machine *machine
 	// plane shows what the view reads; look is how long it may take to look at all.
 	plane *plane.Plane
-	// changed are what modules' streams of changes wake, by the modules' names on the bus.
-	changed map[string][]kick
 	// dropped counts the events that weren't recorded.
 	dropped func() int64
 	modules *plane.Modules
-	// node, ticks and stores say that the node's description, its clock and its store are to be looked at.
-	node, ticks, stores, poked kick
+	wake    wakes
 
 	mu sync.Mutex
 	// parts is nil until the engine is open.
 	parts *engineParts
 	// clock is the shown clock: it is shown anew when the trust has changed.
 	clock host.ClockSpec
+}
+
+// wakes say that something is to be looked at.
+type wakes struct {
+	// node, clock, store and modules are the node's description, its clock, its store, and its modules' configuration.
+	node, clock, store, modules kick
+	// things are what modules have, by the modules' names on the bus.
+	things map[string][]kick
 }
 
 // kick wakes one waiter. Whoever kicks never waits.
@@ -84,7 +89,7 @@ func (v *view) set(b *engineParts) {
 	v.mu.Lock()
 	v.parts = b
 	v.mu.Unlock()
-	for _, k := range []kick{v.node, v.ticks, v.stores} {
+	for _, k := range []kick{v.wake.node, v.wake.clock, v.wake.store} {
 		k.kick()
 	}
 }
@@ -220,6 +225,6 @@ func lookHost(m *machine) func(ctx context.Context) ([]resource.Resource, error)
 func (d *daemon) view(m clients) *view {
 	return &view{
 		config: d.Config, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer, changed: newKick()},
-		machine: &machine{ask: m.host.Info}, node: newKick(), ticks: newKick(), stores: newKick(), poked: newKick(), changed: map[string][]kick{},
+		machine: &machine{ask: m.host.Info}, wake: wakes{node: newKick(), clock: newKick(), store: newKick(), modules: newKick(), things: map[string][]kick{}},
 	}
 }

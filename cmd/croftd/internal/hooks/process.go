@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Limits of the processes of one run, and of all hooks together.
@@ -119,6 +120,7 @@ type process struct {
 	reader *os.File
 	out    *output
 	copied chan struct{}
+	log    zerolog.Logger
 }
 
 // start starts the process, which waits for release.
@@ -143,11 +145,11 @@ func (p *programs) start(h Hook, e *Event) (*process, error) {
 		_ = reader.Close()
 		return nil, errors.Wrap(err, "cannot start the hook")
 	}
-	started := &process{cmd: cmd, gate: gate, reader: reader, out: &output{}, copied: make(chan struct{})}
-	go func() {
+	started := &process{cmd: cmd, gate: gate, reader: reader, out: &output{}, copied: make(chan struct{}), log: p.log}
+	go supervise.Do(p.log, "output of hook "+h.Name, func() {
 		defer close(started.copied)
 		_, _ = io.Copy(struct{ io.Writer }{started.out}, reader) // ends when reader does
-	}()
+	})
 	return started, nil
 }
 
@@ -172,7 +174,7 @@ func (s *process) release() { _, _ = s.gate.Write([]byte{1}) } // one that is go
 // wait returns once the program has ended, which isn't reaped yet: its process group can't be another's.
 func (s *process) wait(ctx context.Context) error {
 	ended := make(chan error, 1)
-	go func() {
+	go supervise.Do(s.log, "wait for a hook", func() {
 		for {
 			err := unix.Waitid(unix.P_PID, s.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 			if !errors.Is(err, unix.EINTR) {
@@ -180,7 +182,7 @@ func (s *process) wait(ctx context.Context) error {
 				return
 			}
 		}
-	}()
+	})
 	select {
 	case err := <-ended:
 		return errors.Wrap(err, "cannot wait for the hook")
