@@ -19,7 +19,8 @@ import (
 // Board is where the engine shows what it has decided. Its methods are called on the engine's thread: they wait for
 // nothing, and a failure of theirs changes nothing.
 type Board interface {
-	// Workloads replaces what is shown of some workloads. The node has dropped the records of those that are gone.
+	// Workloads replaces what is shown of some workloads. The node has dropped the records of those that are gone. It is
+	// called with none of either once the node has restored its workloads.
 	Workloads(shown []work.WorkloadSpec, gone []string)
 	// Orphans replaces all orphans.
 	Orphans(all []work.OrphanSpec)

@@ -145,6 +145,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 	drifting := l.watch()
 	e.resyncLost()
 	e.ready.Store(true)
+	l.desk.panel.tell(func(b Board) { b.Workloads(nil, nil) })
 	for over.Err() == nil && (arriving != nil || l.desk.busy()) {
 		timer := time.NewTimer(l.desk.timers.Wait(e.parts.Clock.Read()))
 		var inputs []input

@@ -59,6 +59,14 @@ func (m *Modules) AskNow(ctx context.Context) {
 	}
 }
 
+// Again has all modules asked soon. It doesn't wait.
+func (m *Modules) Again() {
+	m.mu.Lock()
+	m.poked++
+	m.mu.Unlock()
+	m.Poke()
+}
+
 // Poked counts how often all modules were to be asked: the state shows it with their configuration, which has them asked.
 func (m *Modules) Poked() int {
 	m.mu.Lock()
@@ -78,7 +86,7 @@ func (m *Modules) take(name string) []chan struct{} {
 // The pauses between two questions to a module that answers, and to one that doesn't; the time for an answer; and how
 // many modules are asked at a time.
 const (
-	askEvery     = 10 * time.Second
+	askEvery     = 15 * time.Second
 	askAgain     = 500 * time.Millisecond
 	askTimeout   = 2 * time.Second
 	askedAtATime = 16
@@ -117,7 +125,10 @@ func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRu
 	running := resources.Is(host.Running, "Answers", "")
 	if err != nil {
 		spec.Error = err.Error()
-		running = resources.Not(host.Running, "NoAnswer", spec.Error)
+		if spec.Reason == "" {
+			spec.Phase, spec.Reason = "Failed", "NoAnswer"
+		}
+		running = resources.Not(host.Running, spec.Reason, spec.Error)
 	}
 	written := safe.WriterModify(ctx, r, host.NewModule(host.ModuleSpec{Name: name}), func(is *host.Module) error {
 		spec.Conditions = resources.Dated([]resources.Condition{running}, is.TypedSpec().Conditions, time.Now().UTC())

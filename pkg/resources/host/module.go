@@ -24,7 +24,10 @@ const Running = "Running"
 type ModuleSpec struct {
 	Name string `json:"name" yaml:"name" protobuf:"1"`
 	// Error is why it doesn't answer, empty when it does.
-	Error      string                `json:"error,omitempty" yaml:"error,omitempty" protobuf:"2"`
+	Error string `json:"error,omitempty" yaml:"error,omitempty" protobuf:"2"`
+	// Phase is Disabled, Pending, Loading, Running or Failed; Reason says why it isn't running, in one word.
+	Phase      string                `json:"phase" yaml:"phase" protobuf:"5"`
+	Reason     string                `json:"reason,omitempty" yaml:"reason,omitempty" protobuf:"6"`
 	Conditions []resources.Condition `json:"conditions" yaml:"conditions" protobuf:"3"`
 	// State is the JSON document of a module that has none of the members below.
 	State string `json:"state,omitempty" yaml:"state,omitempty" protobuf:"4"`
@@ -77,7 +80,7 @@ type modules struct{}
 // ResourceDefinition implements typed.Extension.
 func (modules) ResourceDefinition() meta.ResourceDefinitionSpec {
 	return resources.Definition("Modules", resources.Node, nil,
-		resources.Column{Heading: "RUNNING", Path: "{.conditions[?@.type=='Running'].status}"},
+		resources.Column{Heading: "PHASE", Path: "phase"},
 		resources.Column{Heading: "REASON", Path: "{.conditions[?@.type=='Running'].reason}"},
 		resources.Column{Heading: "ERROR", Path: "error"})
 }

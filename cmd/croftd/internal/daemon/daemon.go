@@ -62,6 +62,8 @@ type daemon struct {
 	seat *cgroup.Seat
 	// dialer is the only way to addresses that tenants name.
 	dialer *dial.Dialer
+	// phases are those of the modules of this process.
+	phases *phases
 }
 
 // Run runs the process c.Process until ctx is done, then stops its parts in order: inputs from outside
@@ -109,13 +111,8 @@ func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) 
 	}
 	d.startForward(parts)
 	d.startLimits(parts)
-	for _, m := range module.SupportFirst(d.Modules) {
-		if !d.runs(m.Name) {
-			continue
-		}
-		if err := m.Start(ctx, d.host(), parts); err != nil {
-			return err
-		}
+	if err := d.startModules(parts); err != nil {
+		return err
 	}
 	if d.runs(module.Provision) {
 		return d.startProvision(ctx, parts)

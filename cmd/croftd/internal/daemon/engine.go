@@ -15,10 +15,12 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/feedback"
+	"github.com/croft-edge/croft/provision/plane"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
@@ -97,7 +99,7 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link, v *view) (err
 			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
 			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
 		}),
-		Orphans: orphans, Board: b.state.engine,
+		Orphans: orphans, Board: board{b.state.engine, v.wake.store},
 		Limits: provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
 		Log:    d.Log,
 	})
@@ -270,4 +272,16 @@ func (o outbox) Acknowledge(receipts ...store.Receipt) error {
 		o.parts.engine.Acknowledged(ids...)
 	}
 	return err
+}
+
+// board has the store looked at with each change of a workload, and once all are restored.
+type board struct {
+	*plane.Engine
+	store kick
+}
+
+// Workloads implements engine.Board.
+func (b board) Workloads(shown []work.WorkloadSpec, gone []string) {
+	b.Engine.Workloads(shown, gone)
+	b.store.kick()
 }

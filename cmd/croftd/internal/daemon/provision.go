@@ -4,8 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/controller/generic/transform"
 	"github.com/cosi-project/runtime/pkg/safe"
+	cosi "github.com/cosi-project/runtime/pkg/state"
 	"github.com/pkg/errors"
+	"github.com/siderolabs/gen/xerrors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
@@ -189,11 +192,14 @@ func (d *daemon) openRegistration(b *engineParts, l *link) (err error) {
 
 // facts collects what the node registers about itself from its state.
 func (d *daemon) facts(ctx context.Context, b *engineParts) (registration.Facts, error) {
-	machine, err := safe.StateGetByID[*host.Host](ctx, b.state.State(), host.Node)
+	ctx, cancel := context.WithTimeout(ctx, askModule)
+	defer cancel()
+	there := cosi.WithEventTypes(cosi.Created, cosi.Updated)
+	machine, err := safe.StateWatchFor[*host.Host](ctx, b.state.State(), host.NewHost(node.HostInfo{}).Metadata(), there)
 	if err != nil {
 		return registration.Facts{}, errors.Wrap(err, "cannot describe the machine yet")
 	}
-	room, err := safe.StateGetByID[*host.Capacity](ctx, b.state.State(), host.Node)
+	room, err := safe.StateWatchFor[*host.Capacity](ctx, b.state.State(), host.NewCapacity(host.CapacitySpec{}).Metadata(), there)
 	if err != nil {
 		return registration.Facts{}, errors.Wrap(err, "cannot tell the node's capacity yet")
 	}
@@ -206,7 +212,7 @@ func (d *daemon) facts(ctx context.Context, b *engineParts) (registration.Facts,
 // capacity is the room for workloads. Before the engine is open, nobody knows what is promised.
 func (d *daemon) capacity(ctx context.Context, m clients, b *engineParts, machine host.HostSpec) (host.CapacitySpec, error) {
 	if b == nil {
-		return host.CapacitySpec{}, node.Errorf(node.Transient, "cannot tell the node's capacity: the node waits for its modules")
+		return host.CapacitySpec{}, xerrors.NewTaggedf[transform.SkipReconcileTag]("cannot tell the node's capacity: the node waits for its modules")
 	}
 	room, err := m.room(ctx, machine.HostInfo, d.Config.Config, b)
 	if err != nil {

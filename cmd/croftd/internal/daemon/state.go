@@ -15,7 +15,6 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
-	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -53,10 +52,11 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 		return nil, err
 	}
 	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
-	v.plane, v.modules = p, &plane.Modules{Poke: v.wake.modules.kick, Ask: moduleAsker(d.Modules, m), Log: d.Log}
+	v.plane, v.modules = p, &plane.Modules{Poke: v.wake.modules.kick, Ask: d.moduleAsker(m), Log: d.Log}
 	for _, each := range d.Modules {
 		v.modules.Names = append(v.modules.Names, each.Bus)
 	}
+	d.phases.notify(v.modules.Again)
 	p.AddQueued(plane.OrderCleaner(), v.modules)
 	for _, o := range append(d.observers(m, v),
 		&plane.Observer{Of: &work.Hook{}, Look: s.hooks.lookHooks, Changed: s.hooks.changed, By: []meta.ResourceWithRD{&work.HookRun{}}},
@@ -77,18 +77,6 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	return s, nil
 }
 
-// moduleAsker asks the module with a name on the bus for its own state.
-func moduleAsker(modules []module.Descriptor, m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
-	return func(ctx context.Context, name string, spec *host.ModuleSpec) error {
-		for _, each := range modules {
-			if each.Bus == name && each.Ask != nil {
-				return each.Ask(ctx, m.bus, spec)
-			}
-		}
-		return nil
-	}
-}
-
 // observers show what this process and the modules know.
 func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 	workloads := []meta.ResourceWithRD{&work.Workload{}}
@@ -98,8 +86,8 @@ func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 		{Of: &host.Host{}, Look: lookHost(v.machine), Module: node.MonitorModule, Every: time.Minute},
 		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.wake.clock, Every: 10 * time.Second},
 		{Of: &host.Explorer{}, Look: v.lookExplorer, Changed: v.contact.changed},
-		{Of: &host.Store{}, Look: v.lookStore, By: workloads, Changed: v.wake.store, Every: 10 * time.Second},
-		{Of: &host.Ceiling{}, Look: v.lookCeilings, Every: 10 * time.Second},
+		{Of: &host.Store{}, Look: v.lookStore, Changed: v.wake.store, Every: 30 * time.Second},
+		{Of: &host.Ceiling{}, Look: v.lookCeilings, Every: 30 * time.Second},
 	}
 	for _, each := range d.Modules {
 		for _, part := range each.Parts {

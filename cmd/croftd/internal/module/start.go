@@ -74,16 +74,6 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// Start opens the module and serves it on the host's bus, as a part of the group.
-func (d Descriptor) Start(ctx context.Context, h Host, g *supervise.Group) error {
-	run, err := d.load(ctx, h)
-	if err != nil {
-		return err
-	}
-	g.Start(supervise.Part{Name: d.Name, Within: StopTimeout, Run: run})
-	return nil
-}
-
 // load opens the module. run serves it on the host's bus until its context is done, and closes it; it must be called.
 func (d Descriptor) load(ctx context.Context, h Host) (run func(ctx context.Context) error, err error) {
 	if d.Support {

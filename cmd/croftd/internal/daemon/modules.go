@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// startModules opens the modules of this process, each by itself: one that fails or hangs touches no other.
+func (d *daemon) startModules(parts *supervise.Group) error {
+	var own []module.Descriptor
+	for _, m := range module.SupportFirst(d.Modules) {
+		if d.runs(m.Name) {
+			own = append(own, m)
+		}
+	}
+	d.phases = &phases{of: map[string]module.State{}, changed: func() {}}
+	if len(own) == 0 {
+		return nil
+	}
+	supervisor, err := module.NewSupervisor(module.SupervisorConfig{
+		Modules: own, Host: d.host(), Facts: module.ReadFacts, Watcher: d.phases, Log: d.Log,
+	})
+	if err != nil {
+		return err
+	}
+	parts.Start(supervise.Part{Name: "modules", Run: supervisor.Run, Within: module.StopTimeout})
+	return nil
+}
+
+// phases are the phases of the modules of this process.
+type phases struct {
+	mu sync.Mutex
+	of map[string]module.State
+	// changed is called after each change.
+	changed func()
+}
+
+// Changed implements module.Watcher.
+func (p *phases) Changed(name string, s module.State) {
+	p.mu.Lock()
+	p.of[name] = s
+	changed := p.changed
+	p.mu.Unlock()
+	changed()
+}
+
+// notify has f called after each change from now on.
+func (p *phases) notify(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changed = f
+}
+
+// moduleAsker asks a module for its own state. One of this process that doesn't run isn't asked.
+func (d *daemon) moduleAsker(m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
+	return func(ctx context.Context, name string, spec *host.ModuleSpec) error {
+		for _, each := range d.Modules {
+			if each.Bus != name {
+				continue
+			}
+			d.phases.mu.Lock()
+			state, here := d.phases.of[each.Name]
+			d.phases.mu.Unlock()
+			spec.Phase = string(module.Running)
+			if here && state.Phase != module.Running {
+				spec.Phase, spec.Reason = string(state.Phase), state.Reason
+				return errors.Errorf("cannot ask it: it is %s: %s", state.Phase, state.Message)
+			}
+			if each.Ask != nil {
+				return each.Ask(ctx, m.bus, spec)
+			}
+		}
+		return nil
+	}
+}
