@@ -3,7 +3,6 @@ package main_test
 import (
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -118,23 +117,18 @@ func (f *furnished) settle() {
 // zdbIsBack kills the zdb of a namespace, and waits until a new one runs.
 func (f *furnished) zdbIsBack(within time.Duration) {
 	f.Helper()
-	zdb := func() (info node.ContainerInfo) {
-		for _, c := range f.n.Status().Containers {
-			if c.ID == userZDB {
-				info = c
-			}
-		}
-		return info
+	was, ok := f.n.OwnContainer(userZDB)
+	if !ok || was.PID == 0 {
+		f.Fatalf("the zdb doesn't run: %+v", was)
 	}
-	was := zdb()
-	if err := syscall.Kill(int(was.PID), unix.SIGKILL); err != nil {
+	if err := unix.Kill(int(was.PID), unix.SIGKILL); err != nil {
 		f.Fatal(err)
 	}
 	began := time.Now()
 	f.Until(back, "the zdb is back", func() bool {
-		now := zdb()
+		now, there := f.n.OwnContainer(userZDB)
 		server, ok := f.n.ZDBServer(userZDB)
-		return now.State == node.ContainerRunning && now.PID != was.PID && ok && server.Drift == ""
+		return there && now.State == node.ContainerRunning && now.PID != was.PID && ok && server.Drift == ""
 	})
 	took := time.Since(began)
 	f.Logf("a zdb: back after %s", took.Round(10*time.Millisecond))
