@@ -28,10 +28,10 @@ type Proxy struct {
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
 	p := &Proxy{requests: map[string]int{}}
-	transport := &http.Transport{MaxIdleConnsPerHost: 32}
+	transport, address := &http.Transport{MaxIdleConnsPerHost: 32}, s.Address
 	back := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: s.Address})
+			r.SetURL(&url.URL{Scheme: "http", Host: address})
 			r.Out.Host = r.In.Host // it is signed
 		},
 		Transport: transport,

@@ -129,7 +129,9 @@ func (s *Server) Start() {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if address, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			s.Address = address
+			if s.Address != address { // at the first start: later others read it
+				s.Address = address
+			}
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return
 		}

@@ -6,24 +6,35 @@ import (
 	"time"
 )
 
-// marks are the names that have changed and aren't on the mirror yet.
+// marks are the names that have changed since the mirror's list.
 type marks struct {
 	mu sync.Mutex
-	// names has each with the time of its first change since it was sent, and a number that grows with each change.
-	names map[string]mark
+	// own are the names of the store's own state that are to be sent, rest the others.
+	own, rest map[string]mark
+	// sent are the names whose objects are there, or needn't be, and that the list may not tell yet.
+	sent  map[string]mark
 	count uint64
 	// wake has one element when there is something new.
 	wake chan struct{}
 }
 
+// mark is a change: the time of the name's first one since it was listed, and a number that grows with each.
 type mark struct {
 	since  time.Time
 	number uint64
-	// sent is whether its object is there, or needn't be; the list may not tell it yet.
-	sent bool
 }
 
-func newMarks() *marks { return &marks{names: map[string]mark{}, wake: make(chan struct{}, 1)} }
+func newMarks() *marks {
+	return &marks{own: map[string]mark{}, rest: map[string]mark{}, sent: map[string]mark{}, wake: make(chan struct{}, 1)}
+}
+
+// of is where a name waits.
+func (m *marks) of(name string) map[string]mark {
+	if strings.HasPrefix(name, "meta/") {
+		return m.own
+	}
+	return m.rest
+}
 
 // add marks names. It never waits.
 func (m *marks) add(now time.Time, names ...string) {
@@ -33,12 +44,14 @@ func (m *marks) add(now time.Time, names ...string) {
 	m.mu.Lock()
 	for _, name := range names {
 		m.count++
-		old, marked := m.names[name]
-		if !marked {
-			old.since = now
+		since := now
+		for _, was := range []map[string]mark{m.of(name), m.sent} {
+			if old, marked := was[name]; marked && old.since.Before(since) {
+				since = old.since
+			}
 		}
-		old.number, old.sent = m.count, false
-		m.names[name] = old
+		delete(m.sent, name)
+		m.of(name)[name] = mark{since: since, number: m.count}
 	}
 	m.mu.Unlock()
 	select {
@@ -47,19 +60,17 @@ func (m *marks) add(now time.Time, names ...string) {
 	}
 }
 
-// first returns at most most names that aren't sent, with their marks; the store's own state comes first.
+// first returns at most most names that are to be sent, with their marks; the store's own state comes first.
 func (m *marks) first(most int) map[string]mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := map[string]mark{}
-	for _, own := range []bool{true, false} {
-		for name, at := range m.names {
+	for _, some := range []map[string]mark{m.own, m.rest} {
+		for name, at := range some {
 			if len(out) == most {
 				return out
 			}
-			if !at.sent && strings.HasPrefix(name, "meta/") == own {
-				out[name] = at
-			}
+			out[name] = at
 		}
 	}
 	return out
@@ -69,9 +80,9 @@ func (m *marks) first(most int) map[string]mark {
 func (m *marks) done(name string, was mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now, marked := m.names[name]; marked && now.number == was.number {
-		now.sent = true
-		m.names[name] = now
+	if now, marked := m.of(name)[name]; marked && now.number == was.number {
+		delete(m.of(name), name)
+		m.sent[name] = now
 	}
 }
 
@@ -79,11 +90,7 @@ func (m *marks) done(name string, was mark) {
 func (m *marks) listed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name, at := range m.names {
-		if at.sent {
-			delete(m.names, name)
-		}
-	}
+	clear(m.sent)
 }
 
 // lag is the number of names, and the time of the oldest change; zero when there is none.
@@ -91,10 +98,12 @@ func (m *marks) lag() (int, time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var oldest time.Time
-	for _, at := range m.names {
-		if oldest.IsZero() || at.since.Before(oldest) {
-			oldest = at.since
+	for _, some := range []map[string]mark{m.own, m.rest, m.sent} {
+		for _, at := range some {
+			if oldest.IsZero() || at.since.Before(oldest) {
+				oldest = at.since
+			}
 		}
 	}
-	return len(m.names), oldest
+	return len(m.own) + len(m.rest) + len(m.sent), oldest
 }
