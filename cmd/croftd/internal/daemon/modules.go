@@ -57,16 +57,16 @@ func (p *phases) notify(f func()) {
 	p.changed = f
 }
 
-// moduleAsker asks a module for its own state. One of this process that doesn't run isn't asked.
-func (d *daemon) moduleAsker(m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
+// asker asks a module for its own state. One of this process that doesn't run isn't asked.
+func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
 	return func(ctx context.Context, name string, spec *host.ModuleSpec) error {
-		for _, each := range d.Modules {
+		for _, each := range modules {
 			if each.Bus != name {
 				continue
 			}
-			d.phases.mu.Lock()
-			state, here := d.phases.of[each.Name]
-			d.phases.mu.Unlock()
+			p.mu.Lock()
+			state, here := p.of[each.Name]
+			p.mu.Unlock()
 			spec.Phase = string(module.Running)
 			if here && state.Phase != module.Running {
 				spec.Phase, spec.Reason = string(state.Phase), state.Reason

@@ -52,7 +52,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 		return nil, err
 	}
 	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
-	v.plane, v.modules = p, &plane.Modules{Poke: v.wake.modules.kick, Ask: d.moduleAsker(m), Log: d.Log}
+	v.plane, v.modules = p, &plane.Modules{Poke: v.wake.modules.kick, Ask: d.phases.asker(d.Modules, m), Log: d.Log}
 	for _, each := range d.Modules {
 		v.modules.Names = append(v.modules.Names, each.Bus)
 	}
