@@ -74,6 +74,15 @@ func whoUsesWhat(ctx context.Context, w *world) error {
 		return err
 	}
 	show(table)
+	events, err := w.user.croft(ctx, "events", id)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(events), "Updated") {
+		return fmt.Errorf("croft events doesn't say that the volume was renewed: %s", events)
+	}
+	say("croft events, for its user:")
+	show(events)
 	return nil
 }
 

@@ -133,6 +133,10 @@ func (d *fakeDoor) get(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(nodeapi.Status{ID: id, Type: workload.TypeContainer, State: workload.StateOK, Container: &nodeapi.Container{
 			State: "waiting", Restarts: 3, ExitCode: 9, Ended: 1, LastLog: []string{"out of \x1b[31mpaper"}}})
 		return
+	case "events":
+		_ = json.NewEncoder(w).Encode(nodeapi.Events{Events: []nodeapi.Event{{Kind: "Warning", Reason: "Drifted", Operation: "Secondary",
+			Message: "its bridge\x1b[31m is gone", Count: 2, First: time.Unix(1, 0), Last: time.Unix(2, 0)}}})
+		return
 	case "stats":
 		use := nodeapi.Stats{ID: id, At: 1e9, CPU: 5e8, Memory: 3 << 20, PIDs: 2}
 		if r.URL.Query().Get("watch") == "" {

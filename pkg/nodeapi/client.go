@@ -37,6 +37,13 @@ func (c *Conn) Status(ctx context.Context, id string) (Status, error) {
 	return out, c.get(ctx, call{what: "read the status of " + id, method: http.MethodGet, target: workloadPath(id, "status")}, &out)
 }
 
+// Events reads what has happened to a workload, the oldest first.
+func (c *Conn) Events(ctx context.Context, id string) ([]Event, error) {
+	var out Events
+	err := c.get(ctx, call{what: "read the events of " + id, method: http.MethodGet, target: workloadPath(id, "events")}, &out)
+	return out.Events, err
+}
+
 // Stats reads a container's use once.
 func (c *Conn) Stats(ctx context.Context, id string) (Stats, error) {
 	var out Stats

@@ -157,3 +157,22 @@ type Trailer struct {
 	Error string `json:"error"`
 	Kind  string `json:"kind"`
 }
+
+// Event is something that has happened to a workload.
+type Event struct {
+	// Kind is Normal or Warning, Reason one word in UpperCamelCase, Operation Put, Delete, Purge or Secondary: see
+	// docs/state.md.
+	Kind      string `json:"kind"`
+	Reason    string `json:"reason"`
+	Operation string `json:"operation,omitempty"`
+	Message   string `json:"message"`
+	// Count is how often it has happened, from First to Last.
+	Count int       `json:"count"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+}
+
+// Events is the answer to a request for a workload's events, the oldest first.
+type Events struct {
+	Events []Event `json:"events"`
+}

@@ -45,7 +45,7 @@ func commands() [][]string {
 		{"plan"}, {"apply"}, {"import"}, {"status"}, {"renew"}, {"delete"}, {"counters"}, {"get"}, {"dump"}, {"graph"},
 		{"network", "create"}, {"network", "add-node"}, {"network", "add-access"}, {"network", "remove-node"}, {"network", "remove-access"},
 		{"network", "remove"}, {"network", "list"}, {"network", "show"}, {"network", "graph"},
-		{"logs"}, {"exec"}, {"stats"}, {"kubeconfig"},
+		{"logs"}, {"exec"}, {"stats"}, {"events"}, {"kubeconfig"},
 		{"reservation", "sign"}, {"reservation", "push"}, {"reservation", "get"}, {"reservation", "verify"},
 		{"completion"}, {"version"},
 	}

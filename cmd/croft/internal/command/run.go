@@ -59,7 +59,7 @@ func newApp(s *shell.Shell) *cli.App {
 	app.Commands = []*cli.Command{
 		identity.Command(s), fleet.Farms(s), fleet.Nodes(s),
 		projects.Plan(s), projects.Apply(s), projects.Import(s), projects.Status(s), projects.Renew(s), projects.Delete(s), networks.Command(s),
-		containers.Logs(s), containers.Exec(s), containers.Stats(s), clusters.Kubeconfig(s),
+		containers.Logs(s), containers.Exec(s), containers.Stats(s), containers.Events(s), clusters.Kubeconfig(s),
 		reservations.Command(s), inspect.Get(s), inspect.Dump(s), inspect.Graph(s), fleet.Counters(s),
 		completionCommand(app), versionCommand(s), exitCodes(),
 	}

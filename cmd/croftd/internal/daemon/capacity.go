@@ -58,13 +58,13 @@ func amounts(d provisioner.Demand) host.Amounts {
 	return host.Amounts{CPU: d.CPU, Memory: d.Memory, SSD: d.SSD, HDD: d.HDD}
 }
 
-// resources are d in the explorer's units: cores and whole GiB.
-func resources(d host.Amounts) explorer.Resources {
+// inUnits are d in the explorer's units: cores and whole GiB.
+func inUnits(d host.Amounts) explorer.Resources {
 	return explorer.Resources{CRU: d.CPU, MRU: d.Memory / gib, SRU: d.SSD / gib, HRU: d.HDD / gib}
 }
 
-// resourcesUp are d in the explorer's units, rounded up: for used resources.
-func resourcesUp(d host.Amounts) explorer.Resources {
+// inUnitsUp are d in the explorer's units, rounded up: for used resources.
+func inUnitsUp(d host.Amounts) explorer.Resources {
 	up := func(n uint64) uint64 { return (n + gib - 1) / gib }
 	return explorer.Resources{CRU: d.CPU, MRU: up(d.Memory), SRU: up(d.SSD), HRU: up(d.HDD)}
 }
@@ -91,10 +91,10 @@ func (s nodeFacts) facts() (registration.Facts, error) {
 	}
 	addresses := slices.Clone(s.host.Addresses)
 	slices.Sort(addresses)
-	used, free := resourcesUp(s.room.Used), resources(s.room.Free)
+	used, free := inUnitsUp(s.room.Used), inUnits(s.room.Free)
 	n := explorer.Node{
 		NodeID: s.nodeID, FarmID: s.farm, OSVersion: s.version, Birth: s.birth, PublicKeyHex: hex.EncodeToString(key), Door: s.door,
-		TotalResources: resources(s.room.Total),
+		TotalResources: inUnits(s.room.Total),
 		Proofs:         []any{}, WGPorts: append([]uint{}, s.ports...),
 		Ifaces: []explorer.Iface{{Name: "host", Addrs: []string{}, Gateway: []string{}}},
 	}

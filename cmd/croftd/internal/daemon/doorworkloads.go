@@ -7,16 +7,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	cosi "github.com/cosi-project/runtime/pkg/state"
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/nocloud"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/uses"
 )
 
 // userWorkloads answers users' requests about their workloads.
@@ -61,6 +68,29 @@ func (r userWorkloads) Status(ctx context.Context, id string) (nodeapi.Status, e
 	case workload.TypeKubernetes:
 		r.askVM(ctx, &out)
 	}
+	return out, nil
+}
+
+// Events implements userapi.Workloads.
+func (r userWorkloads) Events(ctx context.Context, id, user string) ([]nodeapi.Event, error) {
+	rec, err := r.parts.store.Record(id)
+	if err != nil {
+		return nil, err
+	}
+	all, err := safe.StateListAll[*work.Event](ctx, r.parts.state.State(), cosi.WithLabelQuery(resource.LabelEqual(resources.LabelUser, user)))
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot read the events of %s", id)
+	}
+	object := uses.Name(rec)
+	out := []nodeapi.Event{}
+	for e := range all.All() {
+		if s := e.TypedSpec(); s.Object == object && s.User == user {
+			out = append(out, nodeapi.Event{
+				Kind: s.Kind, Reason: s.Reason, Operation: s.Operation, Message: s.Message, Count: s.Count, First: s.First, Last: s.Last,
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b nodeapi.Event) int { return a.Last.Compare(b.Last) })
 	return out, nil
 }
 

@@ -30,6 +30,8 @@ type Workloads interface {
 	Holds(user string) bool
 	// Status is the node's record of the workload; NotExist when there is none.
 	Status(ctx context.Context, id string) (nodeapi.Status, error)
+	// Events are what has happened to the workload of that ID of that user, the oldest first.
+	Events(ctx context.Context, id, user string) ([]nodeapi.Event, error)
 	// Delete carries out its user's signed deletion. Refused when the workload isn't the user's;
 	// Transient when the node couldn't record it.
 	Delete(ctx context.Context, id string, d workload.Deletion) error

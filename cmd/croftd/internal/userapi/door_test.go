@@ -21,6 +21,9 @@ import (
 func TestAnOwnerSeesTheirWorkload(t *testing.T) {
 	w := newWorld(t)
 	c := w.dial(w.dialer())
+	if events, err := c.Events(t.Context(), "7-1"); err != nil || len(events) != 1 || events[0].Message != "7-1 of "+w.user.ID() {
+		t.Fatalf("events %+v, %v", events, err)
+	}
 	s, err := c.Status(t.Context(), "7-1")
 	if err != nil || s.ID != "7-1" || s.Container == nil || s.Container.Restarts != 3 || s.Container.LastLog[0] != "bye" {
 		t.Errorf("status %+v, %v", s, err)
@@ -50,6 +53,7 @@ func TestOthersWorkloadsAreNotThere(t *testing.T) {
 	ask := func(id string) map[string]error {
 		out := map[string]error{}
 		_, out["status"] = w.dial(d).Status(t.Context(), id)
+		_, out["events"] = w.dial(d).Events(t.Context(), id)
 		_, out["stats"] = w.dial(d).Stats(t.Context(), id)
 		out["watch"] = w.dial(d).WatchStats(t.Context(), id, func(nodeapi.Stats) error { return errors.New("it came") })
 		out["logs"] = w.dial(d).Logs(t.Context(), id, nodeapi.LogOptions{Tail: 1}, func(nodeapi.LogLine) error { return errors.New("it came") })

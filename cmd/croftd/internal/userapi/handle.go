@@ -39,6 +39,7 @@ func (d *Door) routes() http.Handler {
 	for pattern, h := range map[string]handler{
 		"POST " + nodeapi.PathDeletions:                d.delete,
 		"GET " + nodeapi.PathWorkloads + "{id}/status": d.owned(d.status),
+		"GET " + nodeapi.PathWorkloads + "{id}/events": d.owned(d.events),
 		"GET " + nodeapi.PathWorkloads + "{id}/logs":   d.owned(d.logs),
 		"GET " + nodeapi.PathWorkloads + "{id}/stats":  d.owned(d.stats),
 		"POST " + nodeapi.PathWorkloads + "{id}/exec":  d.owned(d.exec),

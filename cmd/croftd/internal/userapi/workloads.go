@@ -22,6 +22,14 @@ func (d *Door) status(w http.ResponseWriter, r request) error {
 	return writeJSON(w, s)
 }
 
+func (d *Door) events(w http.ResponseWriter, r request) error {
+	all, err := d.Workloads.Events(r.Context(), r.PathValue("id"), r.user)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, nodeapi.Events{Events: all})
+}
+
 // delete carries out a deletion that the explorer withholds. The workload must be on the node: only the
 // explorer assigns IDs, and no user may occupy one here.
 func (d *Door) delete(w http.ResponseWriter, r request) error {

@@ -73,6 +73,10 @@ func (r *records) Status(_ context.Context, id string) (nodeapi.Status, error) {
 	return nodeapi.Status{ID: id, Type: workload.TypeContainer, Phase: "deployed", Container: &nodeapi.Container{State: "running", Restarts: 3, LastLog: []string{"bye"}}}, nil
 }
 
+func (r *records) Events(_ context.Context, id, user string) ([]nodeapi.Event, error) {
+	return []nodeapi.Event{{Kind: "Normal", Reason: "Created", Operation: "Put", Message: id + " of " + user, Count: 1}}, nil
+}
+
 func (r *records) Delete(_ context.Context, id string, d workload.Deletion) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
