@@ -202,7 +202,7 @@ func TestNothingIsTakenFromUnderAContainer(t *testing.T) {
 	b.Until(nodetest.Soon, "both wait, and say so", func() bool {
 		waiting := 0
 		for _, x := range b.n.Status().Workloads {
-			if (x.ID == volume.ID || x.ID == b.net.ID) && x.Phase == "blocked" && x.Attempts > 0 && (strings.Contains(x.Error, r.ID+" mounts it") || strings.Contains(x.Error, " is in it")) {
+			if (x.ID == volume.ID || x.ID == b.net.ID) && x.Phase == "blocked" && x.Attempts > 0 && strings.Contains(x.Error, "in use by container/"+r.ID) {
 				waiting++
 			}
 		}

@@ -48,9 +48,6 @@ func unmounted(t *testing.T, w *nodetest.World, n *nodetest.Node, storage *nodet
 	if err := unix.Unmount(filepath.Join(n.RunDir(), "pools", "ssd0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if len(n.Subvolumes()) != 0 {
-		t.Fatal("it wasn't unmounted")
-	}
 	w.Until(back, "the pool is mounted again", func() bool { return n.Subvolumes()[r.ID] == made })
 	if got := n.Note(r); got != "kept" {
 		t.Errorf("the note is %q", got)

@@ -168,7 +168,7 @@ func TestNetworksFollowTheirModule(t *testing.T) {
 		Of: &parts.Network{}, Module: "network", By: workloadsOnly(), Log: zerolog.Nop(),
 		Look: func(context.Context) ([]resource.Resource, error) {
 			n := looks.Add(1)
-			return []resource.Resource{parts.NewNetwork(nodeNetwork("1-1", n))}, nil
+			return []resource.Resource{parts.NewNetwork(nodeNetwork("1-1", n)), parts.NewNetwork(nodeNetwork("2-1", n)), parts.NewNetwork(nodeNetwork("1-1", 7))}, nil
 		},
 	})
 	p.AddQueued(&Modules{Poke: func() {}, Log: zerolog.Nop(), Ask: func(context.Context, string, *host.ModuleSpec) error {
@@ -197,6 +197,11 @@ func TestNetworksFollowTheirModule(t *testing.T) {
 	until(t, "the networks are shown", func() bool {
 		_, err := safe.StateGetByID[*parts.Network](t.Context(), p.State(), "1-1")
 		return err == nil
+	})
+	until(t, "two of one ID are two", func() bool {
+		first, err := safe.StateGetByID[*parts.Network](t.Context(), p.State(), "1-1")
+		second, also := safe.StateGetByID[*parts.Network](t.Context(), p.State(), "1-1~2")
+		return err == nil && also == nil && first.TypedSpec().ListenPort != 7 && second.TypedSpec().ListenPort == 7
 	})
 	before := looks.Load()
 	engine.Workloads([]work.WorkloadSpec{{ID: "1-1", Phase: "leaving"}}, nil)

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ func show(ctx context.Context, r controller.ReaderWriter, of meta.ResourceWithRD
 	if err != nil {
 		return errors.Wrapf(err, "cannot list %s", d.Type)
 	}
+	all = apart(all)
 	gone := make(map[resource.ID]resource.Resource, len(shown.Items))
 	for _, each := range shown.Items {
 		gone[each.Metadata().ID()] = each
@@ -41,6 +43,23 @@ func show(ctx context.Context, r controller.ReaderWriter, of meta.ResourceWithRD
 		}
 	}
 	return nil
+}
+
+// apart gives resources of one ID IDs of their own: the second of "1-1" is "1-1~2". A lost store and a lying explorer may
+// have left several things of one reservation on a node.
+func apart(all []resource.Resource) []resource.Resource {
+	seen := make(map[resource.ID]int, len(all))
+	for _, r := range all {
+		md := r.Metadata()
+		id := md.ID()
+		if seen[id]++; seen[id] == 1 {
+			continue
+		}
+		other := resource.NewMetadata(md.Namespace(), md.Type(), fmt.Sprintf("%s~%d", id, seen[id]), resource.VersionUndefined)
+		*other.Labels() = *md.Labels()
+		*md = other
+	}
+	return all
 }
 
 // same reports whether two versions of a resource say the same.

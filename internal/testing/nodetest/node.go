@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/bus"
@@ -40,6 +41,10 @@ type Node struct {
 
 	w    *World
 	name string
+
+	mu sync.Mutex
+	// state is the connection to the node's state; nil while there is none.
+	state *statesocket.Client
 }
 
 // Status is a node's status.
@@ -64,6 +69,7 @@ func (w *World) NewNode(name string, args ...string) *Node {
 	w.mu.Lock()
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
+	w.Cleanup(n.hangUp)
 	id, err := n.command(w.Setup, "id")
 	if err != nil {
 		w.Fatalf("croftd id: %v: %s", err, stderr(err))
@@ -247,20 +253,45 @@ func (n *Node) Status() Status {
 // TryStatus is Status of a node that may not run. It reads the state's socket as croftd status does: a
 // process for each look would take most of the processor while a test waits.
 func (n *Node) TryStatus() (Status, error) {
-	if err := registry.Register(); err != nil {
-		return Status{}, err
-	}
 	ctx, cancel := context.WithTimeout(n.w.Context(), 20*time.Second)
 	defer cancel()
-	client, err := statesocket.Dial(ctx, filepath.Join(n.RunDir(), "state.sock"))
+	client, err := n.client(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	defer client.Close()
 	if err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Look}); err != nil {
+		n.hangUp() // the node may be another one by now
 		return Status{}, err
 	}
 	return nodestatus.Read(ctx, client)
+}
+
+// client is the connection to the node's state, which looks share.
+func (n *Node) client(ctx context.Context) (*statesocket.Client, error) {
+	if err := registry.Register(); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state != nil {
+		return n.state, nil
+	}
+	client, err := statesocket.Dial(ctx, filepath.Join(n.RunDir(), "state.sock"))
+	if err != nil {
+		return nil, err
+	}
+	n.state = client
+	return client, nil
+}
+
+// hangUp closes the connection to the node's state.
+func (n *Node) hangUp() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state != nil {
+		_ = n.state.Close()
+		n.state = nil
+	}
 }
 
 // Reboot simulates a reboot of a stopped node: mounts, loop devices and the run folder are gone.
