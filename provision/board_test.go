@@ -34,6 +34,12 @@ func (b *brokenBoard) call(method string) {
 	}
 }
 
+func (b *brokenBoard) called(method string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls[method]
+}
+
 func (b *brokenBoard) Workloads(shown []work.WorkloadSpec, gone []string) {
 	b.call("Workloads")
 	b.mu.Lock()
@@ -89,7 +95,7 @@ func TestABrokenBoardStopsNothing(t *testing.T) {
 					w.answered(id, workload.StateDeleted)
 				}
 				for _, method := range broken {
-					if board.calls[method] == 0 {
+					if board.called(method) == 0 {
 						t.Errorf("%s was never called", method)
 					}
 				}
