@@ -216,7 +216,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		"orphan", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
 		"4711", "41", "137, 2026-01-02T03:04:06Z", "cannot start: no such file", "its mount /data is gone", "the last lines of 6-1:",
-		"trusted: level stop, from explorer, up 25h1m1s in all", "one.[2Jtwo", "three four",
+		"trusted: level stop, from explorer, up 25h1m", "one.[2Jtwo", "three four",
 		"OWN CONTAINER", "zdb-ssd0-user", "8125",
 		"sha256:0123456789ab ", "docker://r.example/web:1", "ready", "1.5 MiB of 80.0 MiB",
 	} {

@@ -76,7 +76,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		"larger than 1 MiB":             large,
 		"is a pipe":                     fifo,
 		"no such device or address":     filepath.Join(dir, "socket"),
-		"is a device":                   "/dev/null",
+		"is a device":                   "/dev/zero",
 		"no such file":                  filepath.Join(dir, "missing"),
 		"it isn't text":                 file(t, "heartbeat: 1s\x00\n"),
 		"must be YAML in UTF-8":         file(t, "\x7fELF\xff\xfe"),

@@ -182,7 +182,7 @@ func TestFailedStartStopsStartedParts(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot listen on health-listen "+taken.Addr().String()) {
 		t.Errorf("got %v", err)
 	}
-	goleak.VerifyNone(t, already)
+	goleak.VerifyNone(t, already, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
 }
 
 func TestStopWhileWaitingForModules(t *testing.T) {
