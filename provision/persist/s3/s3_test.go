@@ -364,7 +364,7 @@ func TestABrokenConnectionIsTriedAgain(t *testing.T) {
 // The server goes and comes back with what it had; a wrong key is refused.
 func TestServerGoesAndComes(t *testing.T) {
 	server := s3test.New(t)
-	p := provider(t, s3.Config{Instances: []s3.Instance{instance(server.Address, "x")}, Patience: 5 * time.Second})
+	p := provider(t, s3.Config{Instances: []s3.Instance{instance(server.Address, "x")}})
 	at := p.Instances()[0]
 	if err := p.Initialize(t.Context(), conformance.Machine); err != nil {
 		t.Fatal(err)
@@ -420,7 +420,7 @@ func TestTLSIsOn(t *testing.T) {
 	proxy := s3test.NewProxy(t, server)
 	i := instance(proxy.Address, "x")
 	i.Plain = false
-	p := provider(t, s3.Config{Instances: []s3.Instance{i}, Patience: 5 * time.Second})
+	p := provider(t, s3.Config{Instances: []s3.Instance{i}})
 	if err := p.Initialize(t.Context(), conformance.Machine); node.KindOf(err) != node.Transient {
 		t.Errorf("%v", err)
 	}
@@ -432,7 +432,7 @@ func TestTLSIsOn(t *testing.T) {
 // Two S3 instances and a folder are in use at once, and one that goes takes no other with it.
 func TestTwoS3AndAFolder(t *testing.T) {
 	one, other := s3test.New(t), s3test.New(t)
-	buckets := provider(t, s3.Config{Instances: []s3.Instance{instance(one.Address, "x"), instance(other.Address, "x")}, Patience: 5 * time.Second})
+	buckets := provider(t, s3.Config{Instances: []s3.Instance{instance(one.Address, "x"), instance(other.Address, "x")}})
 	folders, err := fs.New(fs.Config{Instances: []fs.Settings{{Folder: t.TempDir()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -460,7 +460,7 @@ func TestTwoS3AndAFolder(t *testing.T) {
 	wait.Wait()
 	one.Stop()
 	for i, x := range places {
-		soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		soon, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		o, err := x.p.GetObject(soon, x.at, "note", "7")
 		cancel()
 		if (err != nil) != (i == 0) || err == nil && string(o.Body) != x.at || x.p.InstanceStatus(x.at).Status != (i > 0) {
