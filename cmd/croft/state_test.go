@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -125,7 +124,7 @@ func debugCommand(ts *testscript.TestScript, _ bool, args []string) {
 		if name == "busy" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = io.WriteString(w, string(text))
+		_, _ = w.Write(text)
 	}
 	mux.HandleFunc("GET /dump", func(w http.ResponseWriter, _ *http.Request) { answer(w, "all") })
 	mux.HandleFunc("GET /dump/{name}", func(w http.ResponseWriter, r *http.Request) { answer(w, r.PathValue("name")) })

@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -23,7 +22,7 @@ func TestTheEndOfAQEMUIsTold(t *testing.T) {
 	eventually(t, "it runs again", func() error {
 		again, err := m.Inspect("7-1")
 		if err == nil && (again.State != node.VMRunning || again.PID == info.PID) {
-			err = errors.New(fmt.Sprintf("%+v", again))
+			err = fmt.Errorf("%+v", again)
 		}
 		return err
 	})

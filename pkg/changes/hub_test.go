@@ -25,7 +25,7 @@ func streaming(t *testing.T, test func(t *testing.T, h *changes.Hub, in <-chan n
 		in := h.Changes(ctx)
 		test(t, h, in)
 		cancel()
-		for range in { //nolint:revive // until it is closed
+		for range in {
 		}
 	})
 }
@@ -114,7 +114,7 @@ func TestEachReaderHasAStreamOfItsOwn(t *testing.T) {
 			}
 		}
 		cancel()
-		for range other { //nolint:revive // until it is closed
+		for range other {
 		}
 		h.Tell("1-1")
 		if got := <-in; !slices.Equal(got.IDs, []string{"1-1"}) {

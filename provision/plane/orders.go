@@ -86,7 +86,7 @@ func (d *orderDesk) handle(ctx context.Context, r controller.Runtime) error {
 
 func (d *orderDesk) one(ctx context.Context, r controller.Runtime, order *work.Order) error {
 	md := order.Metadata()
-	doing, result, ended := d.look(md.ID())
+	doing, ended, result := d.look(md.ID())
 	withdrawn := md.Phase() == resource.PhaseTearingDown
 	switch {
 	case ended && !withdrawn:
@@ -109,11 +109,11 @@ func (d *orderDesk) one(ctx context.Context, r controller.Runtime, order *work.O
 	return d.begin(ctx, r, order)
 }
 
-func (d *orderDesk) look(id resource.ID) (doing context.CancelFunc, result error, ended bool) {
+func (d *orderDesk) look(id resource.ID) (doing context.CancelFunc, ended bool, result error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	result, ended = d.done[id]
-	return d.doing[id], result, ended
+	return d.doing[id], ended, result
 }
 
 func (d *orderDesk) forget(id resource.ID) {

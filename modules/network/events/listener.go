@@ -122,7 +122,7 @@ func (l *Listener) listen(ctx context.Context) error {
 	err = <-ended
 	routes.Close()
 	rules.Close()
-	<-ended
+	_ = <-ended // says that its socket is closed
 	return err
 }
 

@@ -17,7 +17,7 @@ type Host = typed.Resource[HostSpec, hosts]
 const HostsType = "Hosts.croft"
 
 // HostSpec describes the machine.
-type HostSpec struct {
+type HostSpec struct { //nolint:revive // as each resource's spec is named
 	node.HostInfo `yaml:",inline"`
 }
 

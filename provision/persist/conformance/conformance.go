@@ -403,7 +403,10 @@ func many(t *testing.T, w World) {
 		}
 	}
 	seen := 0
-	for range p.GetAllObjects(t.Context(), at, "note") {
+	for _, err := range p.GetAllObjects(t.Context(), at, "note") {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if seen++; seen == 10 {
 			break // who has seen enough gets no more
 		}

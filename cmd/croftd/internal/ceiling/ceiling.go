@@ -3,7 +3,9 @@
 package ceiling
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -131,8 +133,17 @@ func confineHelper(c config.Config, log zerolog.Logger, part string, l cgroup.Li
 	}
 }
 
-// RemoveGroups removes the control groups of a stopped node's processes.
+// endHooksFor bounds the end of a killed croftd's hooks.
+const endHooksFor = 10 * time.Second
+
+// RemoveGroups removes the control groups of a stopped node's processes. It ends hooks
+// that a killed croftd left behind.
 func RemoveGroups(runDir string, processes []Process) {
+	if g, err := cgroup.Beside(cgroup.Name("hooks", runDir)); err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), endHooksFor)
+		defer cancel()
+		_ = g.End(ctx) // what is left has its group still
+	}
 	for _, p := range append(slices.Clone(processes), Process{Name: unpack}, Process{Name: door}) {
 		if g, err := cgroup.Beside(cgroup.Name(p.Name, runDir)); err == nil {
 			g.Remove()

@@ -47,11 +47,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
 	}
-	var nodeID string
-	err = d.waitFor(ctx, "the identity module", func(ctx context.Context) (err error) {
-		nodeID, err = m.identity.NodeID(ctx)
-		return err
-	})
+	nodeID, err := d.waitForNodeID(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -88,6 +84,14 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	parts.Start(supervise.Part{Name: "engine", Run: b.engine.Run, Within: d.StopTimeout + engineStop})
 	d.startDoor(parts, b, link)
 	return nil
+}
+
+func (d *daemon) waitForNodeID(ctx context.Context, m clients) (id string, err error) {
+	err = d.waitFor(ctx, "the identity module", func(ctx context.Context) (err error) {
+		id, err = m.identity.NodeID(ctx)
+		return err
+	})
+	return id, err
 }
 
 // engineStop is how long running effects may take to end, in addition to StopTimeout, in which results

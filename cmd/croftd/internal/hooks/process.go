@@ -136,7 +136,7 @@ func (p *programs) start(h Hook, e *Event) (*process, error) {
 		return nil, errors.Wrap(err, "cannot start the hook")
 	}
 	defer writer.Close()
-	cmd := exec.Command(p.command[0], append(append([]string{}, p.command[1:]...), h.Argv...)...)
+	cmd := exec.Command(p.command[0], append(append([]string{}, p.command[1:]...), h.Argv...)...) //nolint:noctx // its control group is ended with it
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = writer, writer, []*os.File{theirs}
 	cmd.Env, cmd.Dir = environment(e), "/"
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
@@ -190,7 +190,8 @@ func (s *process) wait(ctx context.Context) error {
 	}
 	_ = unix.Kill(-s.cmd.Process.Pid, unix.SIGKILL)
 	select {
-	case <-ended:
+	case err := <-ended:
+		_ = err // it was killed
 	case <-time.After(endTime): // end waits for it
 	}
 	return context.Cause(ctx)
