@@ -111,7 +111,7 @@ func (r *Remains) groupsLeft() (out []string) {
 }
 
 // removeGroups removes the control groups of the node's own processes, all of which have ended.
-func (n *Node) removeGroups() {
+func removeGroups(n *Node) {
 	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "vm", "provision", "unpack", "door"} {
 		removeGroup(n.w, part, n.RunDir())
 	}

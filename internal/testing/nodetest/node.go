@@ -69,7 +69,7 @@ func (w *World) NewNode(name string, args ...string) *Node {
 	w.mu.Lock()
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
-	w.Cleanup(n.hangUp)
+	w.Cleanup(func() { hangUp(n) })
 	id, err := n.command(w.Setup, "id")
 	if err != nil {
 		w.Fatalf("croftd id: %v: %s", err, stderr(err))
@@ -260,7 +260,7 @@ func (n *Node) TryStatus() (Status, error) {
 		return Status{}, err
 	}
 	if err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Look}); err != nil {
-		n.hangUp() // the node may be another one by now
+		hangUp(n) // the node may be another one by now
 		return Status{}, err
 	}
 	return nodestatus.Read(ctx, client)
@@ -285,7 +285,7 @@ func (n *Node) client(ctx context.Context) (*statesocket.Client, error) {
 }
 
 // hangUp closes the connection to the node's state.
-func (n *Node) hangUp() {
+func hangUp(n *Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.state != nil {

@@ -168,7 +168,7 @@ func (w *World) close() {
 		vmDown(n)
 		n.containerDown()
 		n.networkDown()
-		n.removeGroups()
+		removeGroups(n)
 	}
 	removeGroup(w, "explorer", w.Path("explorer.db"))
 	w.Processes.ended()

@@ -47,7 +47,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
 	}
-	nodeID, err := d.waitForNodeID(ctx, m)
+	nodeID, err := waitForNodeID(ctx, d, m)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	return nil
 }
 
-func (d *daemon) waitForNodeID(ctx context.Context, m clients) (id string, err error) {
+func waitForNodeID(ctx context.Context, d *daemon, m clients) (id string, err error) {
 	err = d.waitFor(ctx, "the identity module", func(ctx context.Context) (err error) {
 		id, err = m.identity.NodeID(ctx)
 		return err
