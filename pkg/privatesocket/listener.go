@@ -124,8 +124,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if why := l.refuse(raw); why != nil {
-			_ = raw.Close()
+			// Who is refused finds the reason in the log.
 			l.log.Warn().Err(why).Str("socket", l.config.Path).Msg("a connection is refused")
+			_ = raw.Close()
 			continue
 		}
 		return &conn{UnixConn: raw, listener: l}, nil

@@ -122,7 +122,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	err = <-ended
 	routes.Close()
 	rules.Close()
-	_ = <-ended // says that its socket is closed
+	if other := <-ended; err == nil { // the other says that its socket is closed
+		err = other
+	}
 	return err
 }
 
