@@ -13,7 +13,8 @@ import (
 // table, until ctx is done or an error. Changes within a pause share a call. It takes no
 // thread while it waits.
 func Watch(ctx context.Context, pause time.Duration, changed func()) error {
-	const path = "/proc/self/mountinfo"
+	// Not /proc/self: the process's first thread may be in a namespace of its own.
+	const path = "/proc/thread-self/mountinfo"
 	failed := func(err error) error { return errors.Wrap(err, "cannot watch the list of mounts") }
 	// Each open file has its own mark of the last change that it has told. Go's poller
 	// takes that of this one, at a time that nobody knows: it only wakes. The other's
