@@ -14,10 +14,11 @@ import (
 )
 
 // directTimeout is how long a node's own address may take to answer before the
-// tunnel is tried, tunnelTimeout how long the tunnel may take.
+// tunnel is tried, lastTimeout how long the last way may take: the tunnel, or the
+// address where there is no tunnel.
 const (
 	directTimeout = 3 * time.Second
-	tunnelTimeout = 20 * time.Second
+	lastTimeout   = 20 * time.Second
 )
 
 // Dialer connects one user to one node.
@@ -62,11 +63,15 @@ func (d Dialer) Dial(ctx context.Context) (*Conn, error) {
 	var direct error
 	if d.Address != "" {
 		var c *Conn
-		if c, direct = d.try(ctx, directTimeout, d.direct); direct == nil || d.Tunnel == nil || ctx.Err() != nil {
+		within := directTimeout
+		if d.Tunnel == nil {
+			within = lastTimeout
+		}
+		if c, direct = d.try(ctx, within, d.direct); direct == nil || d.Tunnel == nil || ctx.Err() != nil {
 			return c, direct
 		}
 	}
-	c, err := d.try(ctx, tunnelTimeout, d.Tunnel)
+	c, err := d.try(ctx, lastTimeout, d.Tunnel)
 	if err != nil {
 		if direct != nil {
 			return nil, node.Errorf(node.KindOf(err), "%w (and before, at %s: %w)", err, d.Address, direct)
