@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -185,6 +187,42 @@ func TestRebirth(t *testing.T) {
 	s = open(t, store.Config{Root: root, NewNode: true})
 	if b := s.Birth(); b.ID == born.ID || !b.Time.After(born.Time) || s.AcceptsOlder() || s.Cursor() != (explorer.Cursor{}) {
 		t.Errorf("reborn as %+v, accepts older %v, cursor %v", b, s.AcceptsOlder(), s.Cursor())
+	}
+}
+
+// A restored store answers anew what the explorer asks for again: the explorer keeps the answer of the birth that it has seen last, and that may be of the
+// store that was used meanwhile.
+func TestRebirthAnswersAnew(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, store.Config{Root: root, NewNode: true})
+	rec := record(volume("1-1", time.Now(), time.Hour), store.Intent)
+	if err := put(s, rec); err != nil {
+		t.Fatal(err)
+	}
+	first := finish(t, s, answered(rec, store.Deployed, workload.StateOK))
+	if err := s.Acknowledge(store.ReceiptFor(first)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Rebirth(); err != nil {
+		t.Fatal(err)
+	}
+	if owed, err := s.Undelivered(); err != nil || len(owed) > 0 {
+		t.Errorf("nobody has asked, and it owes %s, %v", ids(owed), err)
+	}
+	for range 2 { // the second time it is of this birth already
+		if err := s.Resend("1-1"); err != nil {
+			t.Fatal(err)
+		}
+		owed, err := s.Undelivered()
+		if err != nil || ids(owed) != "1-1" {
+			t.Fatalf("it owes %s, %v", ids(owed), err)
+		}
+		r := owed[0].Result
+		if r.Birth != s.Birth().ID || r.Sequence != first.Result.Sequence+1 || r.State != workload.StateOK || r.Signature != nil || !bytes.Equal(r.Data, first.Result.Data) {
+			t.Errorf("the answer is %+v, was %+v", r, first.Result)
+		}
+		s.Close()
+		s = open(t, store.Config{Root: root})
 	}
 }
 

@@ -105,7 +105,8 @@ type Records interface {
 	// two of one ID.
 	Write(recs ...Record) ([]Record, error)
 	// Resend marks the results of records undelivered, because the explorer has asked for
-	// them again: from now on only a receipt for a later sending counts. Missing records and
+	// them again: from now on only a receipt for a later sending counts. A result of an
+	// earlier birth becomes one of this birth, with the next sequence. Missing records and
 	// those without a result are skipped, and an ID that is given twice counts once.
 	Resend(ids ...string) error
 	// Acknowledge notes in one go that the explorer has those results. A receipt for a

@@ -214,7 +214,15 @@ func (s *FSStore) Resend(ids ...string) error {
 		}
 		given[parsed] = true
 		to := &underway
-		if r.Delivered || s.unsure[parsed] {
+		sequence := r.Result.Sequence
+		if r.Result.Birth != "" && r.Result.Birth != s.Birth().ID {
+			// The explorer may have a later answer, of the store that was lost or given up since: it keeps that of the birth that it has seen
+			// last.
+			if err := s.stamp(&r); err != nil {
+				return err
+			}
+		}
+		if r.Delivered || s.unsure[parsed] || r.Result.Sequence != sequence {
 			to = &write
 		}
 		r.Delivered, r.Resends = false, r.Resends+1
