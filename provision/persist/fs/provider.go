@@ -35,10 +35,10 @@ type Config struct {
 func New(c Config) (persist.Provider, error) {
 	var places []place.Named
 	for _, s := range c.Instances {
-		if !filepath.IsAbs(s.Folder) || filepath.Clean(s.Folder) != s.Folder || s.Folder == "/" {
-			return nil, node.Errorf(node.Invalid, "cannot use folder %q for copies: it must be a clean absolute path, such as /backup/croft", s.Folder)
+		if err := s.Check(); err != nil {
+			return nil, err
 		}
-		name, err := persist.InstanceName(Kind, s)
+		name, err := s.Instance()
 		if err != nil {
 			return nil, err
 		}
@@ -46,3 +46,14 @@ func New(c Config) (persist.Provider, error) {
 	}
 	return place.New(places, c.Now)
 }
+
+// Check names the setting that is wrong, its value and what is allowed. node.Invalid.
+func (s Settings) Check() error {
+	if !filepath.IsAbs(s.Folder) || filepath.Clean(s.Folder) != s.Folder || s.Folder == "/" {
+		return node.Errorf(node.Invalid, "cannot use folder %q for copies: it must be a clean absolute path, such as /backup/croft", s.Folder)
+	}
+	return nil
+}
+
+// Instance is the name of the instance with these settings.
+func (s Settings) Instance() (string, error) { return persist.InstanceName(Kind, s) }

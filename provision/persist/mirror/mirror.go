@@ -33,6 +33,8 @@ type Config struct {
 	Backoff backoff.Backoff
 	Pace    time.Duration
 	Timeout time.Duration
+	// Changed, when set, is called after each try to bring the mirror up to date. It must not block.
+	Changed func(Status)
 	Log     zerolog.Logger
 }
 
@@ -159,6 +161,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 			wait = m.cfg.Backoff.Delay(failures)
 		}
 		m.note(err, failures)
+		if m.cfg.Changed != nil {
+			m.cfg.Changed(m.Status())
+		}
 		m.pause(ctx, wait, err == nil)
 	}
 	return nil

@@ -31,6 +31,9 @@ type RestoreConfig struct {
 	Folder string
 	// Rebirth gives the store in a folder a new birth, as `croftd store restored` does, and closes it: store.Open, Rebirth, Close.
 	Rebirth func(folder string) error
+	// Keep, when set, keeps the node's key before the store takes its place: a machine that lost its key must not start with another one
+	// and this store.
+	Keep func(node sign.KeyPair) error
 	// Partial restores what is sound although something is missing. The operator asks for it.
 	Partial bool
 	// Timeout bounds one call of the provider; 0 is DefaultTimeout.
@@ -76,6 +79,9 @@ func Restore(ctx context.Context, c RestoreConfig) (Report, error) {
 	err := r.fill(ctx)
 	if err == nil {
 		err = r.Rebirth(r.stage)
+	}
+	if err == nil && r.Keep != nil {
+		err = r.Keep(r.report.Node)
 	}
 	if err == nil {
 		err = r.move()

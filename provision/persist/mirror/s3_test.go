@@ -13,15 +13,13 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/persist/mirror"
 	"github.com/croft-edge/croft/provision/persist/s3"
-	"github.com/croft-edge/croft/provision/persist/secret"
 )
 
 // bucket makes a provider of one place on an S3 server.
 func bucket(t *testing.T, address string) *s3.Provider {
 	t.Helper()
-	p, err := s3.New(s3.Config{Instances: []s3.Instance{{
-		Settings:  s3.Settings{Endpoint: address, Bucket: s3test.Bucket, Prefix: "nodes/1", PathStyle: true, Plain: true},
-		AccessKey: secret.New([]byte(s3test.Access)), SecretKey: secret.New([]byte(s3test.Secret)),
+	p, err := s3.New(s3.Config{Secrets: s3test.Known(), Instances: []s3.Instance{{
+		Settings: s3.Settings{Endpoint: address, Bucket: s3test.Bucket, Prefix: "nodes/1", PathStyle: true, Plain: true}, Keys: s3test.Keys,
 	}}})
 	if err != nil {
 		t.Fatal(err)

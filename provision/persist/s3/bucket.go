@@ -26,6 +26,7 @@ const mostKeys = 200_000
 // bucket is one instance's place in a bucket.
 type bucket struct {
 	settings Settings
+	keys     *keyring
 	core     minio.Core
 	patience time.Duration
 }
@@ -41,6 +42,9 @@ func (b *bucket) within(ctx context.Context) (context.Context, context.CancelFun
 
 // Open implements place.Place.
 func (b *bucket) Open(ctx context.Context, machine persist.MachineID) error {
+	if err := b.keys.read(); err != nil {
+		return node.Errorf(node.KindOf(err), "cannot use %s: %w", b, err)
+	}
 	ctx, cancel := b.within(ctx)
 	defer cancel()
 	err := b.ours(ctx, machine)

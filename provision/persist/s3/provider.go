@@ -42,15 +42,25 @@ type Settings struct {
 // DefaultRegion is Settings.Region when it is empty; most servers that aren't Amazon's have no other.
 const DefaultRegion = "us-east-1"
 
-// Instance is one place in a bucket, and the keys for it.
+// Instance is one place in a bucket.
 type Instance struct {
 	Settings
-	AccessKey, SecretKey secret.Value
+	// Keys names the server's keys among the secrets: KEYS-access and KEYS-secret.
+	Keys string
 }
+
+// The ends of the names of a server's keys among the secrets.
+const (
+	accessKey = "-access"
+	secretKey = "-secret"
+)
 
 // Config says what the provider uses.
 type Config struct {
 	Instances []Instance
+	// Secrets has the servers' keys. They are read whenever an instance is brought up: one whose keys are missing is down, and new keys are used
+	// once the server refuses the old ones.
+	Secrets secret.Provider
 	// TLS is for servers with a private authority; nil is this machine's.
 	TLS *tls.Config
 	// Silence is how long a server may send nothing in answer, and Patience how long one call may take, with all its tries; 0 are the
@@ -83,13 +93,19 @@ func (p *Provider) Close() {
 // New makes a provider. It asks no server before Initialize.
 func New(c Config) (*Provider, error) {
 	p := &Provider{}
+	if c.Secrets == nil {
+		return nil, node.Errorf(node.Invalid, "cannot use S3 servers: Secrets is missing")
+	}
 	var places []place.Named
 	for _, i := range c.Instances {
 		i.Region = cmp.Or(i.Region, DefaultRegion)
-		if err := i.validate(); err != nil {
+		if err := i.Check(); err != nil {
 			return nil, err
 		}
-		name, err := persist.InstanceName(Kind, i.Settings)
+		if err := secret.CheckName(i.Keys); err != nil {
+			return nil, err
+		}
+		name, err := i.Settings.Instance()
 		if err != nil {
 			return nil, err
 		}
@@ -124,18 +140,19 @@ func (c Config) bucket(i Instance) (*bucket, *http.Transport, error) {
 	if i.Plain {
 		guard.Plain[i.Endpoint], guard.Plain[i.Bucket+"."+i.Endpoint] = true, true
 	}
+	keys := &keyring{secrets: c.Secrets, name: i.Keys}
 	client, err := minio.New(i.Endpoint, &minio.Options{
-		Creds:  credentials.NewStaticV4(i.AccessKey.Text(), i.SecretKey.Text(), ""),
+		Creds:  credentials.New(keys),
 		Secure: !i.Plain, Transport: listings{next: guard}, Region: i.Region, BucketLookup: lookup, MaxRetries: tries,
 	})
 	if err != nil {
 		return nil, nil, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot use S3 server %s", clip.Line(i.Endpoint, 100)))
 	}
-	return &bucket{settings: i.Settings, core: minio.Core{Client: client}, patience: cmp.Or(c.Patience, DefaultPatience)}, transport, nil
+	return &bucket{settings: i.Settings, keys: keys, core: minio.Core{Client: client}, patience: cmp.Or(c.Patience, DefaultPatience)}, transport, nil
 }
 
-// validate names the setting that is wrong, its value and what is allowed.
-func (i Instance) validate() error {
+// Check names the setting that is wrong, its value and what is allowed. node.Invalid.
+func (i Settings) Check() error {
 	bad := func(field, value, allowed string) error {
 		return node.Errorf(node.Invalid, "cannot use S3 server %q: %s is %q, must be %s", clip.Line(i.Endpoint, 100), field, clip.Line(value, 100), allowed)
 	}
@@ -152,16 +169,19 @@ func (i Instance) validate() error {
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`).MatchString(i.Bucket) {
 		return bad("bucket", i.Bucket, "3 to 63 of a-z, 0-9, '-' and '.'")
 	}
-	if !regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`).MatchString(i.Region) {
-		return bad("region", i.Region, "1 to 64 letters, digits and '-'")
+	if region := cmp.Or(i.Region, DefaultRegion); !regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`).MatchString(region) {
+		return bad("region", region, "1 to 64 letters, digits and '-'")
 	}
 	for part := range strings.SplitSeq(i.Prefix, "/") {
 		if i.Prefix != "" && (!regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`).MatchString(part) || part == "." || part == "..") || len(i.Prefix) > 500 {
 			return bad("prefix", i.Prefix, "names of letters, digits, '-', '_' and '.' with '/' between them, at most 500 bytes")
 		}
 	}
-	if i.AccessKey.IsZero() || i.SecretKey.IsZero() {
-		return node.Errorf(node.Invalid, "cannot use S3 server %q: its access key or its secret key is missing", i.Endpoint)
-	}
 	return nil
+}
+
+// Instance is the name of the instance with these settings.
+func (i Settings) Instance() (string, error) {
+	i.Region = cmp.Or(i.Region, DefaultRegion)
+	return persist.InstanceName(Kind, i)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,7 +20,6 @@ import (
 	"github.com/croft-edge/croft/provision/persist/conformance"
 	"github.com/croft-edge/croft/provision/persist/fs"
 	"github.com/croft-edge/croft/provision/persist/s3"
-	"github.com/croft-edge/croft/provision/persist/secret"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,13 +27,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // instance is a place below a prefix, with the right keys.
 func instance(address, prefix string) s3.Instance {
 	return s3.Instance{
-		Settings:  s3.Settings{Endpoint: address, Bucket: s3test.Bucket, Prefix: prefix, PathStyle: true, Plain: true},
-		AccessKey: secret.New([]byte(s3test.Access)), SecretKey: secret.New([]byte(s3test.Secret + "\n")),
+		Settings: s3.Settings{Endpoint: address, Bucket: s3test.Bucket, Prefix: prefix, PathStyle: true, Plain: true}, Keys: s3test.Keys,
 	}
 }
 
 func provider(t *testing.T, c s3.Config) persist.Provider {
 	t.Helper()
+	if c.Secrets == nil {
+		c.Secrets = s3test.Known()
+	}
 	p, err := s3.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -383,12 +385,21 @@ func TestServerGoesAndComes(t *testing.T) {
 	if o, err := p.GetObject(t.Context(), at, "note", "a"); err != nil || string(o.Body) != "1" {
 		t.Errorf("%q, %v", o.Body, err)
 	}
-	wrong := instance(server.Address, "y")
-	wrong.SecretKey = secret.New([]byte("wrong"))
-	q := provider(t, s3.Config{Instances: []s3.Instance{wrong}})
+	// Keys that are missing or wrong have the instance down until it is brought up with the right ones.
+	keys := s3test.Secrets{}
+	q := provider(t, s3.Config{Instances: []s3.Instance{instance(server.Address, "y")}, Secrets: keys})
+	if err := q.Initialize(t.Context(), conformance.Machine); err == nil || !strings.Contains(err.Error(), "s3-access") {
+		t.Errorf("%v", err)
+	}
+	maps.Copy(keys, s3test.Known())
+	keys["s3-secret"] = "wrong"
 	err := q.Initialize(t.Context(), conformance.Machine)
 	if node.KindOf(err) != node.Refused || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("%v", err)
+	}
+	maps.Copy(keys, s3test.Known())
+	if err := q.Initialize(t.Context(), conformance.Machine); err != nil {
+		t.Error(err)
 	}
 	missing := instance(server.Address, "y")
 	missing.Bucket = "no-such-bucket"
@@ -472,29 +483,29 @@ func TestTwoS3AndAFolder(t *testing.T) {
 // Errors about settings name the field, the value and what is allowed; secrets make no difference to names.
 func TestSettings(t *testing.T) {
 	for field, change := range map[string]func(i *s3.Instance){
-		`endpoint is "https://a"`:            func(i *s3.Instance) { i.Endpoint = "https://a" },
-		`endpoint is "a:b"`:                  func(i *s3.Instance) { i.Endpoint = "a:b" },
-		`endpoint is ""`:                     func(i *s3.Instance) { i.Endpoint = "" },
-		`bucket is "A"`:                      func(i *s3.Instance) { i.Bucket = "A" },
-		`region is "a b"`:                    func(i *s3.Instance) { i.Region = "a b" },
-		`prefix is "/a"`:                     func(i *s3.Instance) { i.Prefix = "/a" },
-		`prefix is "a/../b"`:                 func(i *s3.Instance) { i.Prefix = "a/../b" },
-		`prefix is "a//b"`:                   func(i *s3.Instance) { i.Prefix = "a//b" },
-		`access key or its secret key is mi`: func(i *s3.Instance) { i.SecretKey = secret.Value{} },
+		`endpoint is "https://a"`:     func(i *s3.Instance) { i.Endpoint = "https://a" },
+		`endpoint is "a:b"`:           func(i *s3.Instance) { i.Endpoint = "a:b" },
+		`endpoint is ""`:              func(i *s3.Instance) { i.Endpoint = "" },
+		`bucket is "A"`:               func(i *s3.Instance) { i.Bucket = "A" },
+		`region is "a b"`:             func(i *s3.Instance) { i.Region = "a b" },
+		`prefix is "/a"`:              func(i *s3.Instance) { i.Prefix = "/a" },
+		`prefix is "a/../b"`:          func(i *s3.Instance) { i.Prefix = "a/../b" },
+		`prefix is "a//b"`:            func(i *s3.Instance) { i.Prefix = "a//b" },
+		`cannot get secret ""`: func(i *s3.Instance) { i.Keys = "" },
 	} {
 		i := instance("127.0.0.1:1", "a")
 		change(&i)
-		if _, err := s3.New(s3.Config{Instances: []s3.Instance{i}}); node.KindOf(err) != node.Invalid || !strings.Contains(err.Error(), field) {
+		if _, err := s3.New(s3.Config{Instances: []s3.Instance{i}, Secrets: s3test.Known()}); node.KindOf(err) != node.Invalid || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	one, other := instance("127.0.0.1:1", "a"), instance("127.0.0.1:1", "a")
-	other.SecretKey = secret.New([]byte("new"))
+	other.Keys = "new"
 	a, b := provider(t, s3.Config{Instances: []s3.Instance{one}}), provider(t, s3.Config{Instances: []s3.Instance{other}})
 	if a.Instances()[0] != b.Instances()[0] || !strings.HasPrefix(a.Instances()[0], "s3-") {
 		t.Errorf("%v, %v", a.Instances(), b.Instances())
 	}
-	if _, err := s3.New(s3.Config{Instances: []s3.Instance{one, other}}); node.KindOf(err) != node.Invalid {
+	if _, err := s3.New(s3.Config{Instances: []s3.Instance{one, other}, Secrets: s3test.Known()}); node.KindOf(err) != node.Invalid {
 		t.Errorf("twice: %v", err)
 	}
 }

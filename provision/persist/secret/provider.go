@@ -64,8 +64,8 @@ type folder struct {
 
 // Secret implements Provider.
 func (f folder) Secret(name string) (Value, error) {
-	if !validName(name) {
-		return Value{}, node.Errorf(node.Invalid, "cannot get secret %q: a name has 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.', and doesn't begin with '.'", clip.Text(name, 100))
+	if err := CheckName(name); err != nil {
+		return Value{}, err
 	}
 	if f.path == "" {
 		return Value{}, missing(name)
@@ -144,6 +144,14 @@ func about(name string, err error) error {
 
 func refused(name, format string, args ...any) error {
 	return node.Errorf(node.Refused, "cannot get secret %q: %w", name, errors.Errorf(format, args...))
+}
+
+// CheckName says what is wrong with the name of a secret. node.Invalid.
+func CheckName(name string) error {
+	if !validName(name) {
+		return node.Errorf(node.Invalid, "cannot get secret %q: a name has 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.', and doesn't begin with '.'", clip.Text(name, 100))
+	}
+	return nil
 }
 
 func validName(name string) bool {
