@@ -28,7 +28,9 @@ type Status struct {
 	// Adopted is whether every record of the store was checked since the start.
 	Adopted bool `json:"adopted"`
 
-	Store    host.StoreSpec    `json:"store"`
+	Store host.StoreSpec `json:"store"`
+	// Mirrors are the store's mirrors.
+	Mirrors  []host.MirrorSpec `json:"mirrors"`
 	Clock    host.ClockSpec    `json:"clock"`
 	Explorer host.ExplorerSpec `json:"explorer"`
 	Modules  []host.ModuleSpec `json:"modules"`
@@ -163,6 +165,10 @@ func each[R generic.ResourceWithRD](ctx context.Context, r controller.Reader, us
 }
 
 func (s *Status) store(x host.StoreSpec) {
+	if x.Mirror != nil {
+		s.Mirrors = append(s.Mirrors, *x.Mirror)
+		return
+	}
 	s.Store, s.Adopted, s.Undelivered, s.Drifts, s.DoorRestarts = x, x.Restored, x.Undelivered, x.Drifts, x.DoorRestarts
 	n := x.Deployed
 	s.Counters = workload.ProvisionCounters{

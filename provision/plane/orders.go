@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/siderolabs/gen/optional"
 
+	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -176,6 +177,9 @@ func (d *orderDesk) expire(ctx context.Context, r controller.Writer, order *work
 	return err
 }
 
+// mostTarget bounds an order's target, in bytes.
+const mostTarget = 100
+
 // CheckOrder says what is wrong with an order that a client is about to make.
 func CheckOrder(r resource.Resource) error {
 	order, ok := r.(*work.Order)
@@ -190,12 +194,17 @@ func CheckOrder(r resource.Resource) error {
 			return node.Errorf(node.Invalid, "cannot order %s: target is %q: %w", s.Kind, s.Target, err)
 		}
 		s.Target = id.String()
+	case work.ReplaceMirror:
+		if s.Target == "" || len(s.Target) > mostTarget {
+			return node.Errorf(node.Invalid, "cannot order %s: target is %q, must be the name of a mirror's instance", s.Kind, clip.Line(s.Target, mostTarget))
+		}
 	case work.AcceptOlder, work.RefuseOlder, work.Restored, work.Look:
 		if s.Target != "" {
 			return node.Errorf(node.Invalid, "cannot order %s: target is %q, must be empty", s.Kind, s.Target)
 		}
 	default:
-		return node.Errorf(node.Invalid, "cannot order: kind is %q, must be %s, %s, %s, %s or %s", s.Kind, work.Evict, work.AcceptOlder, work.RefuseOlder, work.Restored, work.Look)
+		return node.Errorf(node.Invalid, "cannot order: kind is %q, must be %s, %s, %s, %s, %s or %s",
+			clip.Line(s.Kind, mostTarget), work.Evict, work.AcceptOlder, work.RefuseOlder, work.Restored, work.ReplaceMirror, work.Look)
 	}
 	if s.State != "" || s.Error != "" || s.ErrorKind != "" || !s.At.IsZero() {
 		return node.Errorf(node.Invalid, "cannot order %s: state, error_kind, error and at must be empty: the node writes them", s.Kind)

@@ -26,6 +26,8 @@ const (
 	RefuseOlder = "refuse-older"
 	// Restored gives the store a new birth, after it was restored from a backup.
 	Restored = "restored"
+	// ReplaceMirror gives up what the mirror Target has, which is another store's: it becomes this store's.
+	ReplaceMirror = "replace-mirror"
 	// Look has the node look at everything that it shows and that nobody tells it of.
 	Look = "look"
 )
@@ -39,7 +41,7 @@ const (
 // OrderSpec is an order and its state.
 type OrderSpec struct {
 	Kind string `json:"kind" yaml:"kind" protobuf:"1"`
-	// Target is the ID of the workload that the order is about; empty where it is about none.
+	// Target is the ID of the workload or the instance of the mirror that the order is about; empty where it is about none.
 	Target string `json:"target,omitempty" yaml:"target,omitempty" protobuf:"2"`
 	// State is empty, OrderDone or OrderFailed; Error is the reason of a failure, ErrorKind its kind; At is when the
 	// order got its state.

@@ -21,6 +21,8 @@ const (
 	ReasonOrphaned          = "Orphaned"
 	ReasonOrphanRemoved     = "OrphanRemoved"
 	ReasonHistoryLost       = "HistoryLost"
+	ReasonMirrorBehind      = "MirrorBehind"
+	ReasonMirrorSynced      = "MirrorSynced"
 )
 
 // Reason is a reason of events, with its meaning for people.
@@ -55,6 +57,8 @@ func Reasons() []Reason {
 		{ReasonOrphaned, Warning, Secondary, "something on the node has croft's label, and no record wants it"},
 		{ReasonOrphanRemoved, Warning, Purge, "an orphan's grace period is over, and it was removed"},
 		{ReasonHistoryLost, Warning, "", "the file of the history couldn't be read: it was set aside, and a new one begun"},
+		{ReasonMirrorBehind, Warning, "", "a mirror of the store can't be written to: it is tried again after growing pauses"},
+		{ReasonMirrorSynced, Normal, "", "a mirror that was behind has all of the store again"},
 	}
 }
 

@@ -33,7 +33,7 @@ func (p croftd) operatorCommands() []*cli.Command {
 		},
 		{
 			Name: "store", Usage: "decide about the node's store",
-			Subcommands: []*cli.Command{
+			Subcommands: append(p.mirrorCommands(), []*cli.Command{
 				{
 					Name: "accept-older", Usage: "accept reservations that were signed before this store was made",
 					Flags: p.settingFlags(),
@@ -55,9 +55,9 @@ func (p croftd) operatorCommands() []*cli.Command {
 						return told(c, n.give(ctx, work.OrderSpec{Kind: work.Restored}), "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
 					}),
 				},
-			},
+			}...),
 			Action: func(c *cli.Context) error {
-				return usage(errors.New("cannot decide about the store: name croftd store accept-older, croftd store refuse-older, or croftd store restored"))
+				return usage(errors.New("cannot decide about the store: name croftd store accept-older, refuse-older, restored, restore or mirror-replace"))
 			},
 		},
 	}

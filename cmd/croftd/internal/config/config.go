@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -18,6 +19,12 @@ type Config struct {
 	RunDir   string
 	// HooksDir is the folder of the operator's hooks.
 	HooksDir string
+
+	// SecretsDir is the folder of secrets that settings name, such as the keys of S3 servers.
+	SecretsDir string
+	// Mirrors are the places of the store's mirrors. RecoveryKey is the ID of the key that can open them too, empty for none.
+	Mirrors     []mirrors.Place
+	RecoveryKey string
 
 	// Explorer is the explorer's base URL, FarmID the farm that the node joins.
 	Explorer string

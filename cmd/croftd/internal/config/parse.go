@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/sign"
 )
@@ -215,6 +216,34 @@ func ids(field func(*Config) *[]string) Setter {
 				return errors.Errorf("user IDs, the base58 of 32 bytes; %q isn't one", item)
 			}
 			*field(c) = append(*field(c), item)
+		}
+		return nil
+	})
+}
+
+// optionalID reads the ID of a key, or an empty text.
+func optionalID(field func(*Config) *string) Setter {
+	return Matching(`[1-9A-HJ-NP-Za-km-z]*`, func(c *Config, text string) error {
+		if text != "" {
+			if _, err := sign.VerifyingKey(text); err != nil {
+				return errors.New("the ID of a key, the base58 of its 32 public bytes, or empty")
+			}
+		}
+		*field(c) = text
+		return nil
+	})
+}
+
+// places reads the places of mirrors.
+func places(field func(*Config) *[]mirrors.Place) Setter {
+	return Matching(`(fs|s3)://.+`, func(c *Config, text string) error {
+		*field(c) = nil
+		for _, item := range Split(text) {
+			p, err := mirrors.Parse(item)
+			if err != nil {
+				return errors.Wrapf(err, "%q isn't a place of a mirror", item)
+			}
+			*field(c) = append(*field(c), p)
 		}
 		return nil
 	})

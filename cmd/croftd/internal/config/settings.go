@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
 	"github.com/croft-edge/croft/pkg/dial"
 )
 
@@ -82,6 +83,7 @@ func InGroup(group string, all []Setting) []Setting {
 // The headings of the node's own settings.
 const (
 	groupPlace     = "Where things are"
+	groupMirrors   = "Copies of the store"
 	groupExplorer  = "Explorer"
 	groupBus       = "Bus"
 	groupAdmission = "Admission"
@@ -115,6 +117,12 @@ func placeSettings() []Setting {
 			Set: SetPath(func(c *Config) *string { return &c.RunDir })},
 		{Name: "hooks-dir", Kind: Text, Default: "/etc/croft/hooks.d", Help: "folder of the operator's hooks; only root may write to it and to those above", Group: groupPlace, ReadBy: []string{Live},
 			Set: SetPath(func(c *Config) *string { return &c.HooksDir })},
+		{Name: "secrets-dir", Kind: Text, Default: "/etc/croft/secrets", Help: "folder of the keys of S3 servers, a file each: root's, mode 0400; systemd's credentials come first", Group: groupPlace,
+			Set: SetPath(func(c *Config) *string { return &c.SecretsDir })},
+		{Name: "mirrors", Kind: List, Default: "", Help: "where sealed copies of the store are kept: " + mirrors.Allowed, Group: groupMirrors,
+			Set: places(func(c *Config) *[]mirrors.Place { return &c.Mirrors })},
+		{Name: "recovery-key", Kind: Text, Default: "", Help: "ID of the key that can restore the store and the node's own key from a mirror; keep its private part offline: who has it is the node", Group: groupMirrors,
+			Set: optionalID(func(c *Config) *string { return &c.RecoveryKey })},
 		{Name: "explorer", Kind: Text, Default: "", Help: "the explorer's URL; without one the node keeps its workloads and gets no new ones", Group: groupExplorer,
 			Set: httpURL(func(c *Config) *string { return &c.Explorer })},
 		{Name: "farm-id", Kind: Number, Default: "0", Help: "the farm that the node claims to belong to; 0 for none", Group: groupExplorer,

@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/clock"
@@ -32,6 +33,7 @@ type engineParts struct {
 	sizes   sizes
 	engine  *provision.NodeEngine
 	store   *store.FSStore
+	mirrors *mirrors.Set
 	clock   *clock.Trust
 	poll    *source.Changes
 	machine *machine
@@ -48,7 +50,7 @@ type engineParts struct {
 func (d *daemon) openEngine(b *engineParts, m clients, link *link, v *view) (err error) {
 	deferred := &deferredClock{}
 	b.sizes = d.sizes(m)
-	if b.store, err = d.openStore(deferred, b.sizes); err != nil {
+	if err := d.openStore(b, deferred, v.wake.store); err != nil {
 		return err
 	}
 	if b.clock, err = d.openClock(b.store, v.wake.clock.kick); err != nil {
@@ -113,24 +115,32 @@ const (
 	maxPause   = 30 * time.Second
 )
 
-// openStore opens the store. A node whose key was just made can't have lost records.
-func (d *daemon) openStore(c *deferredClock, sizes sizes) (*store.FSStore, error) {
+// storeFolder is the store's folder.
+func storeFolder(c config.Config) string { return filepath.Join(c.StateDir, "store") }
+
+// openStore opens the store, and makes its mirrors. A node whose key was just made can't have lost records.
+func (d *daemon) openStore(b *engineParts, c *deferredClock, changed kick) error {
 	_, err := os.Lstat(identity.NewbornFile(d.Config.Config))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, errors.Wrap(err, "cannot tell whether the node is new")
+		return errors.Wrap(err, "cannot tell whether the node is new")
 	}
-	s, err := store.Open(store.Config{
-		Root: filepath.Join(d.StateDir, "store"), Log: d.Log, NewNode: err == nil, Clock: c, BirthClock: vouchedClock{c},
-		Demand: sizes.demand,
+	newNode := err == nil
+	var opened atomic.Pointer[store.FSStore]
+	if b.mirrors, err = d.openMirrors(&opened, b, changed); err != nil {
+		return err
+	}
+	b.store, err = store.Open(store.Config{
+		Root: storeFolder(d.Config.Config), Log: d.Log, NewNode: newNode, Clock: c, BirthClock: vouchedClock{c},
+		Demand: b.sizes.demand, OnChange: b.mirrors.Mark,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
+	opened.Store(b.store)
 	if err := os.Remove(identity.NewbornFile(d.Config.Config)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		_ = s.Close()
-		return nil, errors.Wrap(err, "cannot note that the node has a store")
+		return errors.Wrap(err, "cannot note that the node has a store")
 	}
-	return s, nil
+	return nil
 }
 
 // openOrphans opens the list of known orphans. An older croft named the file differently.

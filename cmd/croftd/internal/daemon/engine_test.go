@@ -32,10 +32,11 @@ func TestOpenClock(t *testing.T) {
 	for trusting, want := range map[bool]clock.Level{true: clock.Remove, false: clock.Stop} {
 		deferred := &deferredClock{}
 		d := &daemon{Config: Config{Config: config.Config{StateDir: t.TempDir(), TrustExplorerClock: trusting}, Log: zerolog.Nop()}}
-		s, err := d.openStore(deferred, sizes{})
-		if err != nil {
+		b := &engineParts{}
+		if err := d.openStore(b, deferred, newKick()); err != nil {
 			t.Fatal(err)
 		}
+		s := b.store
 		if err := s.SetMark(mark); err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,8 @@ const hookDrain = 5 * time.Second
 type hookSet struct {
 	dir    string
 	runner *hooks.Runner
+	// chores are croft's own, which run beside the operator's.
+	chores []hooks.Hook
 	// changed says that there are other hooks to show, ran that there is another run.
 	changed, ran kick
 
@@ -36,8 +38,8 @@ type hookSet struct {
 }
 
 // openHooks reads the hooks, and makes what runs them.
-func openHooks(c Config, events <-chan hooks.Event) (*hookSet, error) {
-	h := &hookSet{dir: c.HooksDir, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
+func openHooks(c Config, events <-chan hooks.Event, chores []hooks.Hook) (*hookSet, error) {
+	h := &hookSet{dir: c.HooksDir, chores: chores, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
 	var err error
 	h.runner, err = hooks.New(hooks.Config{
 		RunDir: c.RunDir, Command: []string{"/proc/self/exe", "hook"}, Events: events, Reporter: h, Drain: hookDrain, Log: c.Log,
@@ -64,7 +66,7 @@ func (h *hookSet) load() error {
 	h.refused = refused
 	h.mu.Unlock()
 	h.changed.kick()
-	return h.runner.Set(all)
+	return h.runner.Set(append(all, h.chores...))
 }
 
 // lookHooks are the hooks, and the files that aren't used.

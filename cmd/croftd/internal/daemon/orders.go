@@ -28,6 +28,8 @@ func (o orders) CarryOut(ctx context.Context, order work.OrderSpec) error {
 		return b.again(b.store.AcceptOlder())
 	case work.RefuseOlder:
 		return b.store.RefuseOlder()
+	case work.ReplaceMirror:
+		return b.mirrors.Replace(order.Target)
 	case work.Restored:
 		return b.again(b.store.Rebirth())
 	}

@@ -72,6 +72,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err != nil {
 		return err
 	}
+	parts.Start(supervise.Part{Name: "mirrors", Run: b.mirrors.Run})
 	v.set(b)
 	d.Log.Info().Str("node", nodeID).Str("birth", b.store.Birth().ID).Msg("the node knows itself")
 	parts.Start(supervise.Part{Name: "clock", Run: b.clock.Run, Again: true})

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/statesocket"
 	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/provision/persist/secret"
 	"github.com/croft-edge/croft/provision/plane"
 )
 
@@ -47,7 +47,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v}, ClockChanged: v.clockChanged, Log: d.Log})}
 	v.dropped = s.engine.Dropped
 	s.events = make(chan hooks.Event)
-	if s.hooks, err = openHooks(d.Config, s.events); err != nil {
+	if s.hooks, err = openHooks(d.Config, s.events, v.mirrorCheck()); err != nil {
 		_ = p.Close()
 		return nil, err
 	}
@@ -158,14 +158,17 @@ const keySize = 32
 
 // stateKey reads the key that seals the history, or makes it.
 func stateKey(path string) ([]byte, error) {
-	key, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		key = make([]byte, keySize)
-		_, _ = rand.Read(key)
-		err = atomicfile.WriteFile(path, key, 0o400)
+	folder := secret.Folder(filepath.Dir(path))
+	key, err := folder.Secret(filepath.Base(path))
+	if node.KindOf(err) == node.NotExist {
+		made := make([]byte, keySize)
+		_, _ = rand.Read(made)
+		if err = atomicfile.WriteFile(path, made, 0o400); err == nil {
+			key, err = folder.Secret(filepath.Base(path))
+		}
 	}
-	if err == nil && len(key) != keySize {
-		err = errors.Errorf("it has %d bytes, must have %d", len(key), keySize)
+	if err == nil && len(key.Reveal()) != keySize {
+		err = errors.Errorf("it has %d bytes, must have %d", len(key.Reveal()), keySize)
 	}
-	return key, errors.Wrapf(err, "cannot read the state's key %s", path)
+	return key.Reveal(), errors.Wrapf(err, "cannot read the state's key %s", path)
 }

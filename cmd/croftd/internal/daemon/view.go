@@ -199,7 +199,7 @@ func (v *view) lookStore(context.Context) ([]resource.Resource, error) {
 	if b.door != nil {
 		s.DoorRestarts = b.door.Restarts()
 	}
-	return []resource.Resource{host.NewStore(s)}, nil
+	return append(b.lookMirrors(), host.NewStore(s)), nil
 }
 
 // counted are counters by type.

@@ -20,7 +20,7 @@ const awayAfter = 5 * time.Minute
 // Judge derives readiness for new reservations from a status. Running workloads are kept whatever the
 // result.
 func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host.ReadinessSpec {
-	checks := []host.Check{started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s)}
+	checks := []host.Check{started(s), store(s.Store), birth(s.Store), mirrors(s.Mirrors), clock(s.Clock), explorer(s, now), bus(s)}
 	for _, m := range modules {
 		if m.Check != nil {
 			checks = append(checks, m.Check(s))
@@ -57,6 +57,28 @@ func birth(s host.StoreSpec) host.Check {
 		return host.Pass("birth", "the store was made "+born+"; older reservations are accepted")
 	}
 	return host.Warn("birth", "the store was made "+born+"; older reservations are refused until `croftd store accept-older`")
+}
+
+// mirrors never fails: the store is the truth without them.
+func mirrors(all []host.MirrorSpec) host.Check {
+	var faults []string
+	for _, m := range all {
+		switch {
+		case m.Error != "":
+			faults = append(faults, fmt.Sprintf("%s is %d files behind: %s", m.Instance, m.Lag, m.Error))
+		case !m.Complete:
+			faults = append(faults, m.Instance+" doesn't have the whole store yet")
+		case m.Unfit > 0:
+			faults = append(faults, fmt.Sprintf("%s lacks %d files that can't be mirrored", m.Instance, m.Unfit))
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return host.Pass("mirrors", "the store has no mirror")
+	case len(faults) > 0:
+		return host.Warn("mirrors", strings.Join(faults, "; "))
+	}
+	return host.Pass("mirrors", fmt.Sprintf("%d have the store", len(all)))
 }
 
 func clock(c host.ClockSpec) host.Check {

@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/sign"
 )
 
 // Descriptor describes the module.
@@ -55,6 +56,15 @@ func NodeID(c config.Config) (string, error) {
 	return m.NodeID(), nil
 }
 
+// Key is the node's key, for what is sealed by it: the mirrors of its store. os.ErrNotExist when there is none.
+func Key(c config.Config) (sign.KeyPair, error) {
+	seed, err := sign.ReadPrivateSeedFile(SeedFile(c))
+	return seed.KeyPair, err
+}
+
+// SeedFile is the file of the node's key.
+func SeedFile(c config.Config) string { return filepath.Join(keyFolder(c), "seed") }
+
 func keyFolder(c config.Config) string { return filepath.Join(c.StateDir, "identity") }
 
 // NewbornFile is created before the node's key and removed once its store exists: without it, a missing
@@ -66,7 +76,7 @@ func openKey(c config.Config, as identity.Config) (*identity.Module, error) {
 	if err := module.MakeFolder(c.StateDir, 0o700); err != nil {
 		return nil, err
 	}
-	_, err := os.Lstat(filepath.Join(keyFolder(c), "seed"))
+	_, err := os.Lstat(SeedFile(c))
 	if errors.Is(err, os.ErrNotExist) {
 		err = atomicfile.WriteFile(NewbornFile(c), nil, 0o600)
 	}

@@ -1,0 +1,178 @@
+package mirrors
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/provision/persist"
+	"github.com/croft-edge/croft/provision/persist/mirror"
+	"github.com/croft-edge/croft/provision/persist/secret"
+)
+
+// Config says what mirrors a node has.
+type Config struct {
+	Places []Place
+	// Key is the node's. Recovery is the ID of the operator's recovery key, empty for none.
+	Key      sign.KeyPair
+	Recovery string
+	// Store is the folder of the node's store, Birth as of mirror.Config.
+	Store   string
+	Birth   func() (id string, ancestors []string)
+	Secrets secret.Provider
+	// Changed, when set, is called after each try to bring a mirror up to date, with its state before and after. It must not block.
+	Changed func(before, after Status)
+	Log     zerolog.Logger
+}
+
+// Status is the state of a mirror.
+type Status struct {
+	mirror.Status
+	// Place is where it is, as the settings have it; Latency the mean time of its latest changes, in seconds.
+	Place   string
+	Latency float64
+}
+
+// Set are a node's mirrors. Without places it does nothing.
+type Set struct {
+	log zerolog.Logger
+	all []*one
+}
+
+// one is a mirror of the set.
+type one struct {
+	*mirror.Mirror
+	place    Place
+	instance string
+	provider persist.Provider
+
+	mu   sync.Mutex
+	last Status
+}
+
+// New makes a node's mirrors. Nothing is asked before Run.
+func New(c Config) (*Set, error) {
+	s := &Set{log: c.Log}
+	for _, p := range c.Places {
+		o, err := c.open(p.For(persist.MachineID(c.Key.ID())))
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(s.all, func(other *one) bool { return other.instance == o.instance }) {
+			return nil, node.Errorf(node.Invalid, "cannot use mirror %s: the same place is named twice", p.Text)
+		}
+		s.all = append(s.all, o)
+	}
+	return s, nil
+}
+
+func (c Config) open(p Place) (*one, error) {
+	o := &one{place: p}
+	var err error
+	if o.provider, err = p.open(c.Secrets); err != nil {
+		return nil, err
+	}
+	o.instance = o.provider.Instances()[0]
+	o.Mirror, err = mirror.New(mirror.Config{
+		Provider: o.provider, Instance: o.instance, Source: mirror.Folder(c.Store), Birth: c.Birth, Key: c.Key, Recovery: c.Recovery, Log: c.Log,
+		Changed: func(now mirror.Status) {
+			before, after := o.changed(now)
+			if c.Changed != nil {
+				c.Changed(before, after)
+			}
+		},
+	})
+	return o, err
+}
+
+// changed keeps the state of a mirror after a try.
+func (o *one) changed(now mirror.Status) (before, after Status) {
+	after = o.status(now)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before, o.last = o.last, after
+	return before, after
+}
+
+func (o *one) status(now mirror.Status) Status {
+	return Status{Status: now, Place: o.place.Text, Latency: o.provider.InstanceStatus(o.instance).MeanPersistLatency}
+}
+
+// Mark tells the mirrors that names of the store have changed. It never waits: it is for store.Config.OnChange.
+func (s *Set) Mark(names ...string) {
+	for _, o := range s.all {
+		o.Mark(names...)
+	}
+}
+
+// Run keeps the mirrors until ctx is done.
+func (s *Set) Run(ctx context.Context) error {
+	var wait sync.WaitGroup
+	for _, o := range s.all {
+		wait.Go(func() {
+			// Keep logs what ends it.
+			_ = supervise.Keep(ctx, s.log, "mirror "+o.instance, supervise.DefaultBackoff(), o.Mirror.Run)
+			closed(o.provider)
+		})
+	}
+	wait.Wait()
+	return nil
+}
+
+// Check has all mirrors compared with the store soon.
+func (s *Set) Check() {
+	for _, o := range s.all {
+		o.Check()
+	}
+}
+
+// Replace gives up what a held mirror has: it becomes this store's. node.NotExist when there is no mirror of that name.
+func (s *Set) Replace(instance string) error {
+	names := make([]string, 0, len(s.all))
+	for _, o := range s.all {
+		if o.instance == instance {
+			o.Replace()
+			return nil
+		}
+		names = append(names, o.instance)
+	}
+	return node.Errorf(node.NotExist, "cannot replace mirror %q: there is none of that name, there are %q", instance, names)
+}
+
+// Status is the state of all mirrors. It never waits.
+func (s *Set) Status() []Status {
+	out := make([]Status, 0, len(s.all))
+	for _, o := range s.all {
+		out = append(out, o.status(o.Mirror.Status()))
+	}
+	return out
+}
+
+// Open opens the place that a restore reads: that of an instance's name among places, or one that is written as the settings have it. It
+// returns the instance's name, and close closes what it has opened.
+func Open(from string, places []Place, machine persist.MachineID, secrets secret.Provider) (p persist.Provider, instance string, closeAll func(), err error) {
+	wanted := places
+	if one, err := Parse(from); err == nil {
+		wanted = []Place{one}
+	}
+	var names []string
+	for _, place := range wanted {
+		p, err := place.For(machine).open(secrets)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		name := p.Instances()[0]
+		if name == from || place.Text == from {
+			return p, name, func() { closed(p) }, nil
+		}
+		closed(p)
+		names = append(names, name)
+	}
+	return nil, "", nil, node.WithKind(node.NotExist, errors.Errorf("cannot use mirror %q: the settings have %q; or name its place: %s", from, names, Allowed))
+}
