@@ -65,6 +65,12 @@ demo: setup build ## the main job, in front of you: explorer, node, volumes, bad
 	@bootstrap/guest
 	@$(UNCHROOT) go run ./bootstrap/demo -bin $(BIN)
 
+.PHONY: demo-state
+demo-state: setup build ## the node's memory, in front of you: a mirror on an S3 server, a lost store and a lost key restored from it
+	@bootstrap/guest
+	@cd bootstrap/s3server && CGO_ENABLED=0 go build -mod=readonly -trimpath -ldflags '-s -w' -o $(BIN)/s3server .
+	@$(UNCHROOT) go run ./bootstrap/demo -bin $(BIN) -s3server $(BIN)/s3server
+
 # The packages that take longest, which make test begins with: one that began last would run alone at the end.
 FIRST := ./cmd/croftd ./zdb ./provision ./modules/container/image ./explorer/api ./modules/container/image/unpack \
   ./cmd/croftd/internal/userapi ./modules/storage ./pkg/logs ./modules/container/rootfs ./modules/container \

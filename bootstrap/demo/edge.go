@@ -22,6 +22,8 @@ type edge struct {
 	stage   *stage
 	process *process
 	id      string
+	// more are flags of this demo alone.
+	more []string
 }
 
 func (n *edge) args() []string {
@@ -39,7 +41,7 @@ func (n *edge) run(ctx context.Context, explorer string) error {
 	flags = append(flags, "--explorer", explorer, "--pool-size", n.stage.poolSize(), "--cpu-overcommit", "4", "--kubernetes-image", n.stage.imageFolder(),
 		"--health-listen", "127.0.0.1:0", "--health-file", healthFile,
 		"--door-listen", "127.0.0.1:0", "--image-paths", n.stage.path("images"), "--door-listen", "127.0.0.1:0", "--heartbeat", "2s", "--log-level", "info")
-	p, err := n.stage.start("croftd", "croftd", append(flags, n.stage.containerFlags()...)...)
+	p, err := n.stage.start("croftd", "croftd", slices.Concat(flags, n.stage.containerFlags(), n.more)...)
 	if err != nil {
 		return err
 	}
@@ -48,12 +50,17 @@ func (n *edge) run(ctx context.Context, explorer string) error {
 		if !p.running() {
 			return false, fmt.Errorf("the node has ended; its log is %s", p.log)
 		}
-		address, err := os.ReadFile(healthFile)
-		if err != nil {
-			return false, err
-		}
-		return answers(ctx, "http://"+strings.TrimSpace(string(address))+"/readyz")
+		return n.ready(ctx)
 	})
+}
+
+// ready reports whether the node takes new reservations.
+func (n *edge) ready(ctx context.Context) (bool, error) {
+	address, err := os.ReadFile(n.stage.path("health.address"))
+	if err != nil {
+		return false, err
+	}
+	return answers(ctx, "http://"+strings.TrimSpace(string(address))+"/readyz")
 }
 
 // container asks the node's container module for a container.

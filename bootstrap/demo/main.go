@@ -65,6 +65,7 @@ func main() {
 	bin := flag.String("bin", "bin", "the folder with croftd, croft and explorer")
 	var k kubernetes
 	flag.StringVar(&k.image, "kubernetes-image", "", "show this image of Kubernetes, a folder, instead of all else")
+	s3server := flag.String("s3server", "", "show the copies of the node's store instead of all else; the program s3server")
 	flag.StringVar(&k.kubectl, "kubectl", "kubectl", "the program kubectl, for that image")
 	flag.Parse()
 	if os.Geteuid() != 0 {
@@ -73,15 +74,18 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := play(ctx, *bin, &k); err != nil {
+	if err := play(ctx, *bin, &k, *s3server); err != nil {
 		fmt.Fprintln(os.Stderr, "\ndemo failed:", err)
 		os.Exit(1)
 	}
 }
 
 // play runs the steps and takes everything down again, whatever happened.
-func play(ctx context.Context, bin string, k *kubernetes) (err error) {
+func play(ctx context.Context, bin string, k *kubernetes, s3server string) (err error) {
 	all, limit := steps(), 5*time.Minute
+	if s3server != "" {
+		all = mirrorSteps()
+	}
 	if k.image != "" {
 		all, limit = kubernetesSteps(), 15*time.Minute
 	}
@@ -100,6 +104,7 @@ func play(ctx context.Context, bin string, k *kubernetes) (err error) {
 		}
 	}()
 	w.cluster, w.stage.image = k, k.image
+	w.objects.program = s3server
 	began := time.Now()
 	for i, s := range all {
 		fmt.Printf("\n[%2d/%d] %s\n", i+1, len(all), s.title)

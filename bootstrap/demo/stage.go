@@ -42,15 +42,19 @@ func (s *stage) environ() []string {
 
 // start runs a program in the background; its output goes to a log file.
 func (s *stage) start(name, program string, args ...string) (*process, error) {
+	return s.begin(name, exec.Command(filepath.Join(s.bin, program), args...))
+}
+
+// begin starts a command in the background; its output goes to a log file. Variables that it has are added to the demo's environment.
+func (s *stage) begin(name string, cmd *exec.Cmd) (*process, error) {
 	log := s.path(name + ".log")
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	cmd := exec.Command(filepath.Join(s.bin, program), args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = s.environ()
+	cmd.Env = append(s.environ(), cmd.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ func deleteRest(ctx context.Context, w *world) error {
 func nothingLeft(ctx context.Context, w *world) error {
 	w.node.process.stop()
 	w.explorer.process.stop()
+	w.objects.stop()
 	if err := w.stage.takeBack(ctx, ""); err != nil {
 		return err
 	}

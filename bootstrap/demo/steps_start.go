@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -53,28 +52,32 @@ func startNode(ctx context.Context, w *world) error {
 // makeKeys makes a user, and somebody else.
 func makeKeys(ctx context.Context, w *world) error {
 	for _, one := range []*account{w.user, w.stranger} {
-		if _, err := one.croft(ctx, "id", "create"); err != nil {
+		if err := one.make(ctx); err != nil {
 			return err
-		}
-		out, err := one.croft(ctx, "-o", "json", "id", "show")
-		if err != nil {
-			return err
-		}
-		var shown struct {
-			ID string `json:"id"`
-		}
-		if err := json.Unmarshal(out, &shown); err != nil || shown.ID == "" {
-			return fmt.Errorf("croft id show printed no ID: %q", out)
-		}
-		one.id = shown.ID
-		info, err := os.Stat(w.stage.path(one.file))
-		if err != nil {
-			return err
-		}
-		if mode := info.Mode().Perm(); mode != 0o600 {
-			return fmt.Errorf("the key file has mode %o, must be 600", mode)
 		}
 	}
 	say("user %s, key file 0600", w.user.id)
+	return nil
+}
+
+// make makes the account's key.
+func (a *account) make(ctx context.Context) error {
+	if _, err := a.croft(ctx, "id", "create"); err != nil {
+		return err
+	}
+	var shown struct {
+		ID string `json:"id"`
+	}
+	if err := a.decoded(ctx, &shown, "id", "show"); err != nil || shown.ID == "" {
+		return fmt.Errorf("croft id show printed no ID: %w", err)
+	}
+	a.id = shown.ID
+	info, err := os.Stat(a.stage.path(a.file))
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		return fmt.Errorf("the key file has mode %o, must be 600", mode)
+	}
 	return nil
 }

@@ -26,6 +26,7 @@ type world struct {
 	net            private
 	db             store
 	cluster        *kubernetes
+	objects        objects
 	// watch writes down every change of the node's workloads.
 	watch *process
 }
@@ -60,6 +61,7 @@ func newWorld(bin string) (*world, error) {
 // close takes everything down, whatever state it is in.
 func (w *world) close() error {
 	w.watch.stop()
+	w.objects.stop()
 	w.node.process.stop()
 	w.explorer.process.stop()
 	if w.explorer.liar != nil {
