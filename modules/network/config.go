@@ -35,6 +35,8 @@ type Config struct {
 	Dir string
 	// Carrier is how the wg carrier is found and started.
 	Carrier carrier.Config
+	// DNSServers are the name servers that networks' DNS asks for names that it doesn't know; none are those of /etc/resolv.conf.
+	DNSServers []netip.AddrPort
 	// Endpoints says where tunnels may lead.
 	Endpoints Endpoints
 	// Uplinks is the IPv4 range of the links between the node and its networks:

@@ -51,7 +51,7 @@ func Open(cfg Config) (*Module, error) {
 	m.lookups = endpoints.New(m.ctx, cfg.Endpoints, cfg.Log, m.resolved)
 	m.builder = &builder{
 		store: folder, host: host.Open(cfg.Dir, cfg.hostRules(), cfg.Log), wiring: wiring.New(cfg.wiring()),
-		tunnels: tunnel.New(tunnel.Config{Namespaces: folder.Namespaces(), Carrier: cfg.Carrier, Connected: m.watcher.wake, Log: cfg.Log}),
+		tunnels: tunnel.New(tunnel.Config{Namespaces: folder.Namespaces(), Carrier: cfg.Carrier, Connected: m.watcher.wake, Servers: cfg.DNSServers, Log: cfg.Log}),
 		book:    m.hearing.book,
 	}
 	if m.unmet != "" {

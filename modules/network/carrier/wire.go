@@ -12,7 +12,7 @@ func kind() carrier.Kind {
 }
 
 // protocol is the version of the operations and documents below.
-const protocol = 1
+const protocol = 2
 
 // The operations.
 const (

@@ -11,6 +11,8 @@ type Zone struct {
 	Namespace string
 	Network   string
 	Names     map[string][]netip.Addr
+	// Servers are the name servers that are asked for other names; none are the carrier's own.
+	Servers []netip.AddrPort
 }
 
 // ZoneStatus is how the DNS of one network is.

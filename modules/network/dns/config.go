@@ -45,7 +45,7 @@ type Limits struct {
 // Validate names the field that is wrong. node.Invalid.
 func (c Config) Validate() error {
 	for _, u := range c.Upstreams {
-		if !u.IsValid() || u.Port() == 0 || u.Addr().IsUnspecified() || u.Addr().IsMulticast() {
+		if !usable(u) {
 			return node.Errorf(node.Invalid, "cannot make a DNS server: Upstreams has %q: allowed is the address of one host and a port from 1 to 65535", u.String())
 		}
 	}
@@ -92,4 +92,9 @@ func orInt(n *int, otherwise int) {
 	if *n == 0 {
 		*n = otherwise
 	}
+}
+
+// usable reports whether a name server may be asked at that address.
+func usable(at netip.AddrPort) bool {
+	return at.IsValid() && at.Port() != 0 && !at.Addr().IsUnspecified() && !at.Addr().IsMulticast()
 }

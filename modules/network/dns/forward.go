@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -20,8 +21,10 @@ const shun = 30 * time.Second
 // of no concern to other zones: a tenant can make a server seem so.
 type forwarder struct {
 	upstreams *upstreams
-	attempt   time.Duration
-	timeout   time.Duration
+	// servers are the zone's own, which are asked in place of upstreams if there are any.
+	servers atomic.Pointer[[]netip.AddrPort]
+	attempt time.Duration
+	timeout time.Duration
 	// tcp has a place for each query over TCP.
 	tcp chan struct{}
 
@@ -179,7 +182,7 @@ func relay(q, in *dns.Msg) *dns.Msg {
 func (f *forwarder) order() []netip.AddrPort {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := slices.Clone(f.upstreams.list())
+	out := slices.Clone(f.list())
 	late := func(server netip.AddrPort) int {
 		if since, ok := f.silent[server]; ok && time.Since(since) < shun {
 			return 1
@@ -188,6 +191,14 @@ func (f *forwarder) order() []netip.AddrPort {
 	}
 	slices.SortStableFunc(out, func(a, b netip.AddrPort) int { return late(a) - late(b) })
 	return out
+}
+
+// list are the name servers in configured order.
+func (f *forwarder) list() []netip.AddrPort {
+	if own := f.servers.Load(); own != nil && len(*own) > 0 {
+		return *own
+	}
+	return f.upstreams.list()
 }
 
 func (f *forwarder) heard(server netip.AddrPort, answered bool) {

@@ -51,6 +51,7 @@ func openZone(cfg Config, u *upstreams, z Zone) (*zone, error) {
 		idleTime: cfg.Idle, ctx: ctx, cancel: cancel,
 	}
 	out.names.Store(newNames(z))
+	out.forward.servers.Store(&z.Servers)
 	for _, conn := range made.udp {
 		out.wait.Go(func() { out.serveUDP(conn) })
 	}

@@ -55,6 +55,7 @@ func (s *Server) Set(ctx context.Context, z Zone) error {
 	if old != nil && old.sockets.inode == inode && old.health.failure() == nil {
 		old.namespace = z.Namespace
 		old.names.Store(newNames(z))
+		old.forward.servers.Store(&z.Servers)
 		return nil
 	}
 	if old != nil && old.sockets.inode == inode {

@@ -27,6 +27,8 @@ type Zone struct {
 	// Names are the members' names, and their IPv4 and IPv6 addresses. A name
 	// shared by two members has the addresses of both.
 	Names map[string][]netip.Addr
+	// Servers are the name servers that are asked for other names, in this order; none are those of Config.
+	Servers []netip.AddrPort
 }
 
 // Validate names the value that is wrong. node.Invalid.
@@ -44,10 +46,15 @@ func (z Zone) Validate() error {
 			}
 		}
 	}
+	for _, s := range z.Servers {
+		if !usable(s) {
+			return node.Errorf(node.Invalid, "cannot serve the names of network resource %s: Servers has %q: allowed is the address of one host and a port from 1 to 65535", z.ID, s.String())
+		}
+	}
 	return nil
 }
 
-// Digest is the hex SHA-256 of the zone's names and addresses: the same for two
+// Digest is the hex SHA-256 of the zone's names, addresses and servers: the same for two
 // zones with the same names, whatever their order. ZoneStatus has the digest of the
 // names being served.
 func (z Zone) Digest() string {
@@ -55,6 +62,9 @@ func (z Zone) Digest() string {
 	fmt.Fprintf(&b, "network %q\n", z.Network)
 	for _, name := range slices.Sorted(maps.Keys(z.Names)) {
 		fmt.Fprintf(&b, "%q %v\n", name, plain(z.Names[name]))
+	}
+	if len(z.Servers) > 0 {
+		fmt.Fprintf(&b, "servers %v\n", z.Servers)
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:])

@@ -37,6 +37,8 @@ type Observation struct {
 	away    string
 	devices map[string]wireguard.Status
 	zones   map[string]carrier.ZoneStatus
+	// zone is what the DNS of a network has to serve.
+	zone func(*resource.Network) carrier.Zone
 }
 
 // Observe asks the backend and the carrier once for all networks.
@@ -58,7 +60,7 @@ func (t *Tunnels) ObserveOne(ctx context.Context, id string) Observation {
 func (t *Tunnels) observe(ctx context.Context, list func(context.Context) ([]wireguard.Status, error)) Observation {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	o := Observation{devices: map[string]wireguard.Status{}, zones: map[string]carrier.ZoneStatus{}}
+	o := Observation{devices: map[string]wireguard.Status{}, zones: map[string]carrier.ZoneStatus{}, zone: t.zone}
 	if err := t.Connect(ctx); err != nil {
 		o.away = err.Error()
 		return o
@@ -132,7 +134,7 @@ func (o Observation) dnsDrift(n *resource.Network, inode uint64) string {
 		return "its DNS is broken: " + z.Broken
 	case z.NamespaceInode != inode:
 		return "its DNS is in another namespace"
-	case z.Digest != carrier.Digest(n.Zone()):
+	case z.Digest != carrier.Digest(o.zone(n)):
 		return "its DNS has other names"
 	}
 	return ""

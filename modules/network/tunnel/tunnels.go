@@ -32,7 +32,9 @@ type Config struct {
 	Carrier carrier.Config
 	// Connected is called with each new carrier; it may not wait.
 	Connected func()
-	Log       zerolog.Logger
+	// Servers are the name servers that the networks' DNS asks for other names; none are those of /etc/resolv.conf.
+	Servers []netip.AddrPort
+	Log     zerolog.Logger
 }
 
 // Tunnels are those of all networks. The backend and the carrier are looked for when
@@ -125,6 +127,13 @@ func (t *Tunnels) Close() {
 	}
 }
 
+// zone is what the DNS of a network answers, and whom it asks.
+func (t *Tunnels) zone(n *resource.Network) carrier.Zone {
+	z := n.Zone()
+	z.Servers = t.cfg.Servers
+	return z
+}
+
 // Raise brings n's tunnel and DNS to the desired state.
 func (t *Tunnels) Raise(ctx context.Context, n *resource.Network) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -143,7 +152,7 @@ func (t *Tunnels) Raise(ctx context.Context, n *resource.Network) error {
 func (t *Tunnels) raise(ctx context.Context, n *resource.Network) error {
 	// The names are first: where the namespace is a new one, their sockets are the
 	// last that keep the old one, with the kernel's tunnel in it and its port.
-	zone := t.carrier.SetZone(ctx, n.Zone())
+	zone := t.carrier.SetZone(ctx, t.zone(n))
 	if n.HasKey() {
 		if err := t.clearOther(ctx, n); err != nil {
 			return err
@@ -168,7 +177,7 @@ func (t *Tunnels) SetZone(ctx context.Context, n *resource.Network) error {
 	if err := t.Connect(ctx); err != nil {
 		return err
 	}
-	return t.carrier.SetZone(ctx, n.Zone())
+	return t.carrier.SetZone(ctx, t.zone(n))
 }
 
 // Redirect brings the device of n, which Raise has made, to the present addresses of

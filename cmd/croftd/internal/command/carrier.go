@@ -1,7 +1,6 @@
 package command
 
 import (
-	"net/netip"
 	"path/filepath"
 
 	"github.com/pkg/errors"
@@ -19,15 +18,14 @@ import (
 // The flags of a carrier. They aren't settings: the node starts its carriers itself and passes all
 // values.
 const (
-	flagRunDir     = "run-dir"
-	flagLogLevel   = "log-level"
-	flagGarbage    = "garbage"
-	flagHardLimit  = "hard-memory-limit"
-	flagSameGroup  = "same-cgroup"
-	flagDNSServers = "dns-servers"
-	flagDir        = "dir"
-	flagSize       = "size"
-	flagFiles      = "files"
+	flagRunDir    = "run-dir"
+	flagLogLevel  = "log-level"
+	flagGarbage   = "garbage"
+	flagHardLimit = "hard-memory-limit"
+	flagSameGroup = "same-cgroup"
+	flagDir       = "dir"
+	flagSize      = "size"
+	flagFiles     = "files"
 )
 
 // carrierCommand runs the processes that outlive the agent.
@@ -49,8 +47,7 @@ func wgCommand(v node.Version) *cli.Command {
 		Name: "wg", Usage: "hold userspace WireGuard devices and the DNS of networks, for the node at --run-dir",
 		Flags: append(carrierFlags("wg"),
 			&cli.Uint64Flag{Name: flagGarbage, Usage: "garbage in `BYTES` that may gather before it is collected", Value: carrier.DefaultGarbage},
-			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp, Value: carrier.DefaultHardLimit},
-			&cli.StringSliceFlag{Name: flagDNSServers, Usage: "`ADDRESS:PORT` of DNS servers that answer networks; none: those of /etc/resolv.conf"}),
+			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp, Value: carrier.DefaultHardLimit}),
 		Action: func(c *cli.Context) error { return carryWG(c, v) },
 	}
 }
@@ -121,17 +118,13 @@ func carryWG(c *cli.Context, v node.Version) error {
 	if err != nil {
 		return err
 	}
-	servers, err := addressPorts(c.StringSlice(flagDNSServers))
-	if err != nil {
-		return usage(err)
-	}
 	if err := needRoot("tun devices are made in network namespaces"); err != nil {
 		return err
 	}
 	return carrier.Serve(c.Context, carrier.ServeConfig{
 		RunDir: c.String(flagRunDir), Version: v.Version, Level: level,
 		Garbage: c.Uint64(flagGarbage), HardLimit: c.Uint64(flagHardLimit), SameGroup: c.Bool(flagSameGroup),
-		Zones: carrier.DNS(servers),
+		Zones: carrier.DNS(nil),
 	})
 }
 
@@ -150,17 +143,4 @@ func carryLogs(c *cli.Context, v node.Version) error {
 		RunDir: c.String(flagRunDir), Dir: c.String(flagDir), Size: c.Int64(flagSize), Files: c.Int(flagFiles),
 		Version: v.Version, Level: level, HardLimit: c.Uint64(flagHardLimit), SameGroup: c.Bool(flagSameGroup),
 	})
-}
-
-// addressPorts reads a list of addresses with their ports.
-func addressPorts(list []string) ([]netip.AddrPort, error) {
-	var out []netip.AddrPort
-	for _, text := range list {
-		at, err := netip.ParseAddrPort(text)
-		if err != nil {
-			return nil, errors.Errorf("cannot use %s = %q: it must be ADDRESS:PORT", flagDNSServers, text)
-		}
-		out = append(out, at)
-	}
-	return out, nil
 }

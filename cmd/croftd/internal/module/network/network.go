@@ -79,8 +79,8 @@ func moduleConfig(c config.Config, log zerolog.Logger) network.Config {
 	out := network.Config{
 		Dir: filepath.Join(c.RunDir, "network"), Uplinks: c.NetworkUplinks, Public: c.PublicIP6Range,
 		Refuse: dial.NonPublic(), Open: firewall.Ports{First: c.ZDB.FirstPort, Last: c.ZDB.LastPort}, Own: func() ([]netip.Prefix, error) { return ownRanges(c.NetworkUplinks) }, Log: log,
-		Rate:    network.Rate{Send: c.Containers.SendRate, Receive: c.Containers.ReceiveRate},
-		Carrier: carrier.Config{RunDir: c.RunDir, Command: carrierCommand(c), Log: log},
+		Rate:       network.Rate{Send: c.Containers.SendRate, Receive: c.Containers.ReceiveRate},
+		DNSServers: c.DNSServers, Carrier: carrier.Config{RunDir: c.RunDir, Command: carrierCommand(c), Log: log},
 	}
 	for _, e := range c.AllowPrivate {
 		if e.Prefix.IsValid() {
@@ -95,11 +95,7 @@ func LinkPrefixes(c config.Config) []string { return moduleConfig(c, zerolog.Nop
 
 // carrierCommand is the command that starts this program as the wg carrier.
 func carrierCommand(c config.Config) []string {
-	command := []string{"/proc/self/exe", "carrier", "wg", "--run-dir", c.RunDir, "--log-level", c.LogLevel}
-	for _, s := range c.DNSServers {
-		command = append(command, "--dns-servers", s.String())
-	}
-	return command
+	return []string{"/proc/self/exe", "carrier", "wg", "--run-dir", c.RunDir, "--log-level", c.LogLevel}
 }
 
 // ownRanges are the ranges of the machine's own interfaces, without the uplinks of its users' networks.
