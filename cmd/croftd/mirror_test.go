@@ -81,16 +81,6 @@ func (m *mirrored) warned(of string) {
 	})
 }
 
-// events are the node's events, as croft get prints them.
-func (m *mirrored) events() string {
-	m.Helper()
-	out, err := exec.CommandContext(m.Context(), m.Croft, "get", "events", "--state-socket", filepath.Join(m.n.RunDir(), "state.sock")).Output()
-	if err != nil {
-		m.Fatal(err)
-	}
-	return string(out)
-}
-
 // refused checks that croftd refuses an order, and says why.
 func (m *mirrored) refused(why string, order ...string) {
 	m.Helper()
@@ -146,7 +136,7 @@ func TestALostStoreIsRestored(t *testing.T) {
 	m.whole("s3")
 	for _, reason := range []string{"MirrorBehind", "MirrorSynced"} {
 		m.Until(nodetest.Soon, "the events have "+reason, func() bool {
-			return strings.Contains(m.events(), reason)
+			return strings.Contains(events(m.World, m.n), reason)
 		})
 	}
 

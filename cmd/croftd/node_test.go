@@ -52,6 +52,16 @@ func whole(t *testing.T, args ...string) (*nodetest.World, *nodetest.Node) {
 	return w, w.StartNode("n", args...)
 }
 
+// events are a node's events, as croft get prints them.
+func events(w *nodetest.World, n *nodetest.Node) string {
+	w.Helper()
+	out, err := exec.CommandContext(w.Context(), w.Croft, "get", "events", "--state-socket", filepath.Join(n.RunDir(), "state.sock")).Output()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(out)
+}
+
 // fill writes up to size bytes of a new file and returns how many it could write.
 func fill(path string, size int) (int, error) {
 	file, err := os.Create(path)

@@ -21,12 +21,12 @@ import (
 // withdrawTimeout bounds the withdrawal of an order.
 const withdrawTimeout = 5 * time.Second
 
-// Give gives an order, and returns once it is carried out. An order that isn't by the end of ctx is withdrawn: Unknown. A
+// Give gives an order, and returns once it is carried out, with what the node says about it. An order that isn't by the end of ctx is withdrawn: Unknown. A
 // failed one has the node's error and its kind.
-func Give(ctx context.Context, s state.State, spec work.OrderSpec) error {
+func Give(ctx context.Context, s state.State, spec work.OrderSpec) (answer string, err error) {
 	order := work.NewOrder(strconv.FormatInt(time.Now().UnixNano(), 36), spec)
 	if err := s.Create(ctx, order); err != nil {
-		return Plain(err)
+		return "", Plain(err)
 	}
 	done, err := safe.StateWatchFor[*work.Order](ctx, s, order.Metadata(), state.WithCondition(func(r resource.Resource) (bool, error) {
 		is, ok := r.(*work.Order)
@@ -37,14 +37,15 @@ func Give(ctx context.Context, s state.State, spec work.OrderSpec) error {
 	_, _ = s.Teardown(withdrawing, order.Metadata()) // the node removes the result of an order after a while
 	switch {
 	case ctx.Err() != nil:
-		return node.Errorf(node.Unknown, "cannot tell whether the order %s is carried out: %w", spec.Kind, ctx.Err())
+		return "", node.Errorf(node.Unknown, "cannot tell whether the order %s is carried out: %w", spec.Kind, ctx.Err())
 	case err != nil:
-		return Plain(err)
+		return "", Plain(err)
 	}
-	if is := done.TypedSpec(); is.State == work.OrderFailed {
-		return node.Errorf(is.ErrorKind, "%s", is.Error)
+	is := done.TypedSpec()
+	if is.State == work.OrderFailed {
+		return "", node.Errorf(is.ErrorKind, "%s", is.Error)
 	}
-	return nil
+	return is.Answer, nil
 }
 
 // Plain is an error of the state's socket in the node's own words.

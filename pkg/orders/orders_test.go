@@ -30,18 +30,18 @@ type operator struct {
 	done []string
 }
 
-func (o *operator) CarryOut(ctx context.Context, order work.OrderSpec) error {
+func (o *operator) CarryOut(ctx context.Context, order work.OrderSpec) (string, error) {
 	switch order.Target {
 	case "9-9":
-		return node.Errorf(node.NotExist, "cannot evict 9-9: there is none")
+		return "", node.Errorf(node.NotExist, "cannot evict 9-9: there is none")
 	case "8-8":
 		<-ctx.Done()
-		return ctx.Err()
+		return "", ctx.Err()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.done = append(o.done, order.Kind+" "+order.Target)
-	return nil
+	return "", nil
 }
 
 func (o *operator) all() string {
@@ -93,7 +93,8 @@ func TestGive(t *testing.T) {
 	}
 	defer client.Close()
 	evict := func(ctx context.Context, id string) error {
-		return orders.Give(ctx, client, work.OrderSpec{Kind: work.Evict, Target: id})
+		_, err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Evict, Target: id})
+		return err
 	}
 	if err := evict(t.Context(), "007-1"); err != nil || o.all() != "evict 7-1" {
 		t.Errorf("done %q, %v", o.all(), err)

@@ -96,7 +96,7 @@ type operator struct {
 	ended   []string
 }
 
-func (o *operator) CarryOut(ctx context.Context, order work.OrderSpec) error {
+func (o *operator) CarryOut(ctx context.Context, order work.OrderSpec) (string, error) {
 	o.mu.Lock()
 	o.begun = append(o.begun, order.Target)
 	hold := o.holding[order.Target]
@@ -109,7 +109,7 @@ func (o *operator) CarryOut(ctx context.Context, order work.OrderSpec) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = append(o.ended, order.Target)
-	return result
+	return "it is " + order.Target, result
 }
 
 func (o *operator) has(list *[]string, target string) bool {

@@ -21,9 +21,16 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Orders carries out an operator's order. It returns once the order is done, or has failed: its error's kind says how.
+// Orders carries out an operator's order. It returns once the order is done, with what there is to say about it, or has failed: its error's kind
+// says how.
 type Orders interface {
-	CarryOut(ctx context.Context, order work.OrderSpec) error
+	CarryOut(ctx context.Context, order work.OrderSpec) (answer string, err error)
+}
+
+// outcome is the end of an order.
+type outcome struct {
+	answer string
+	err    error
 }
 
 // OrderCleaner is the controller that removes orders that their clients have withdrawn, once the engine has released them.
@@ -51,11 +58,11 @@ type orderDesk struct {
 	// doing are the orders that are being carried out: each is cancelled when its client withdraws it. done are the
 	// results to write.
 	doing map[resource.ID]context.CancelFunc
-	done  map[resource.ID]error
+	done  map[resource.ID]outcome
 }
 
 func newOrderDesk(orders Orders, log zerolog.Logger, wake func()) *orderDesk {
-	return &orderDesk{orders: orders, log: log, wake: wake, doing: map[resource.ID]context.CancelFunc{}, done: map[resource.ID]error{}}
+	return &orderDesk{orders: orders, log: log, wake: wake, doing: map[resource.ID]context.CancelFunc{}, done: map[resource.ID]outcome{}}
 }
 
 // stop cancels all orders, and waits for them.
@@ -110,7 +117,7 @@ func (d *orderDesk) one(ctx context.Context, r controller.Runtime, order *work.O
 	return d.begin(ctx, r, order)
 }
 
-func (d *orderDesk) look(id resource.ID) (doing context.CancelFunc, ended bool, result error) {
+func (d *orderDesk) look(id resource.ID) (doing context.CancelFunc, ended bool, result outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	result, ended = d.done[id]
@@ -145,10 +152,14 @@ func (d *orderDesk) begin(ctx context.Context, r controller.Runtime, order *work
 	d.running.Go(func() {
 		supervise.Do(d.log, "order", func() {
 			defer cancel()
-			err := guarded(d.log, "order", func() error { return d.orders.CarryOut(doing, spec) })
+			var end outcome
+			end.err = guarded(d.log, "order", func() (err error) {
+				end.answer, err = d.orders.CarryOut(doing, spec)
+				return err
+			})
 			d.mu.Lock()
 			delete(d.doing, id)
-			d.done[id] = err
+			d.done[id] = end
 			d.mu.Unlock()
 			d.wake()
 		})
@@ -157,12 +168,12 @@ func (d *orderDesk) begin(ctx context.Context, r controller.Runtime, order *work
 }
 
 // answer writes an order's state.
-func (d *orderDesk) answer(ctx context.Context, r controller.Writer, order *work.Order, result error) error {
+func (d *orderDesk) answer(ctx context.Context, r controller.Writer, order *work.Order, result outcome) error {
 	return r.Modify(ctx, work.NewOrder(order.Metadata().ID(), work.OrderSpec{}), func(is resource.Resource) error {
 		s := is.(*work.Order).TypedSpec()
-		s.State, s.At = work.OrderDone, time.Now().UTC()
-		if result != nil {
-			s.State, s.ErrorKind, s.Error = work.OrderFailed, node.KindOf(result), result.Error()
+		s.State, s.At, s.Answer = work.OrderDone, time.Now().UTC(), result.answer
+		if result.err != nil {
+			s.State, s.ErrorKind, s.Error = work.OrderFailed, node.KindOf(result.err), result.err.Error()
 		}
 		return nil
 	}, controller.WithModifyNoOwner(), controller.WithExpectedPhaseAny())
@@ -198,16 +209,16 @@ func CheckOrder(r resource.Resource) error {
 		if s.Target == "" || len(s.Target) > mostTarget {
 			return node.Errorf(node.Invalid, "cannot order %s: target is %q, must be the name of a mirror's instance", s.Kind, clip.Line(s.Target, mostTarget))
 		}
-	case work.AcceptOlder, work.RefuseOlder, work.Restored, work.Look:
+	case work.AcceptOlder, work.RefuseOlder, work.Restored, work.Reload, work.Look:
 		if s.Target != "" {
 			return node.Errorf(node.Invalid, "cannot order %s: target is %q, must be empty", s.Kind, s.Target)
 		}
 	default:
-		return node.Errorf(node.Invalid, "cannot order: kind is %q, must be %s, %s, %s, %s, %s or %s",
-			clip.Line(s.Kind, mostTarget), work.Evict, work.AcceptOlder, work.RefuseOlder, work.Restored, work.ReplaceMirror, work.Look)
+		return node.Errorf(node.Invalid, "cannot order: kind is %q, must be %s, %s, %s, %s, %s, %s or %s",
+			clip.Line(s.Kind, mostTarget), work.Evict, work.AcceptOlder, work.RefuseOlder, work.Restored, work.ReplaceMirror, work.Reload, work.Look)
 	}
-	if s.State != "" || s.Error != "" || s.ErrorKind != "" || !s.At.IsZero() {
-		return node.Errorf(node.Invalid, "cannot order %s: state, error_kind, error and at must be empty: the node writes them", s.Kind)
+	if s.State != "" || s.Answer != "" || s.Error != "" || s.ErrorKind != "" || !s.At.IsZero() {
+		return node.Errorf(node.Invalid, "cannot order %s: state, answer, error_kind, error and at must be empty: the node writes them", s.Kind)
 	}
 	return nil
 }

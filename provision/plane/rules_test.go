@@ -50,7 +50,7 @@ func TestAControllerThatPanicsIsStartedAgain(t *testing.T) {
 // refusing carries nothing out.
 type refusing struct{}
 
-func (refusing) CarryOut(context.Context, work.OrderSpec) error { return nil }
+func (refusing) CarryOut(context.Context, work.OrderSpec) (string, error) { return "", nil }
 
 // once runs one function as a controller with those inputs and outputs, and returns its error.
 func once(t *testing.T, p *Plane, inputs []controller.Input, outputs []controller.Output, do func(ctx context.Context, r controller.Runtime) error) error {

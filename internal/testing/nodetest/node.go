@@ -259,7 +259,7 @@ func (n *Node) TryStatus() (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Look}); err != nil {
+	if _, err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Look}); err != nil {
 		hangUp(n) // the node may be another one by now
 		return Status{}, err
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource/meta"
@@ -26,10 +27,17 @@ type NodeConfigSpec struct {
 	Bus        string `json:"bus,omitempty" yaml:"bus,omitempty" protobuf:"6"`
 	// Farm is the farm that the node claims to belong to, 0 for none.
 	Farm uint64 `json:"farm" yaml:"farm" protobuf:"7"`
+	// Settings is the checksum of the settings in force, NeedsRestart the names of those that were changed since and take effect when croftd is started
+	// again.
+	Settings     string   `json:"settings" yaml:"settings" protobuf:"8"`
+	NeedsRestart []string `json:"needs_restart,omitempty" yaml:"needs_restart,omitempty" protobuf:"9"`
 }
 
 // DeepCopy implements typed.DeepCopyable.
-func (s NodeConfigSpec) DeepCopy() NodeConfigSpec { return s }
+func (s NodeConfigSpec) DeepCopy() NodeConfigSpec {
+	s.NeedsRestart = slices.Clone(s.NeedsRestart)
+	return s
+}
 
 // NewNodeConfig makes the resource.
 func NewNodeConfig(s NodeConfigSpec) *NodeConfig {

@@ -28,6 +28,8 @@ const (
 	Restored = "restored"
 	// ReplaceMirror gives up what the mirror Target has, which is another store's: it becomes this store's.
 	ReplaceMirror = "replace-mirror"
+	// Reload has the node read its settings and its hooks anew.
+	Reload = "reload"
 	// Look has the node look at everything that it shows and that nobody tells it of.
 	Look = "look"
 )
@@ -49,6 +51,8 @@ type OrderSpec struct {
 	ErrorKind node.Kind `json:"error_kind,omitempty" yaml:"error_kind,omitempty" protobuf:"4"`
 	Error     string    `json:"error,omitempty" yaml:"error,omitempty" protobuf:"5"`
 	At        time.Time `json:"at,omitzero" yaml:"at,omitempty" protobuf:"6"`
+	// Answer is what the node says about an order that is done; mostly nothing.
+	Answer string `json:"answer,omitempty" yaml:"answer,omitempty" protobuf:"7"`
 }
 
 // DeepCopy implements typed.DeepCopyable.

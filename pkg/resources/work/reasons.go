@@ -23,6 +23,8 @@ const (
 	ReasonHistoryLost       = "HistoryLost"
 	ReasonMirrorBehind      = "MirrorBehind"
 	ReasonMirrorSynced      = "MirrorSynced"
+	ReasonSettingsChanged   = "SettingsChanged"
+	ReasonSettingsRefused   = "SettingsRefused"
 )
 
 // Reason is a reason of events, with its meaning for people.
@@ -59,6 +61,8 @@ func Reasons() []Reason {
 		{ReasonHistoryLost, Warning, "", "the file of the history couldn't be read: it was set aside, and a new one begun"},
 		{ReasonMirrorBehind, Warning, "", "a mirror of the store can't be written to: it is tried again after growing pauses"},
 		{ReasonMirrorSynced, Normal, "", "a mirror that was behind has all of the store again"},
+		{ReasonSettingsChanged, Normal, "", "a reload has changed settings"},
+		{ReasonSettingsRefused, Warning, "", "a reload has found wrong settings: those before stay in force"},
 	}
 }
 

@@ -147,6 +147,12 @@ func (p croftd) settingFlags() []cli.Flag {
 
 // load reads the effective configuration for c.
 func (p croftd) load(c *cli.Context) (*config.Loaded, error) {
+	loaded, err := config.Load(p.from(c))
+	return loaded, usage(err)
+}
+
+// from says where the settings for c come from.
+func (p croftd) from(c *cli.Context) config.From {
 	from := config.From{Modules: module.Settings(p.modules), File: c.String(flagConfig), Environ: os.Environ(), Flags: map[string]string{}}
 	for _, s := range config.Settings(module.Settings(p.modules)) {
 		if !c.IsSet(s.Name) {
@@ -154,8 +160,7 @@ func (p croftd) load(c *cli.Context) (*config.Loaded, error) {
 		}
 		from.Flags[s.Name] = flagText(c, s)
 	}
-	loaded, err := config.Load(from)
-	return loaded, usage(err)
+	return from
 }
 
 func flagText(c *cli.Context, s config.Setting) string {

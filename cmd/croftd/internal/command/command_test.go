@@ -143,13 +143,13 @@ type node9 struct {
 }
 
 // CarryOut implements plane.Orders.
-func (n *node9) CarryOut(_ context.Context, order work.OrderSpec) error {
+func (n *node9) CarryOut(_ context.Context, order work.OrderSpec) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if order.Kind == work.Evict {
 		n.evicted = append(n.evicted, order.Target)
 	}
-	return n.err
+	return "the answer to " + order.Kind, n.err
 }
 
 // running serves n's state, of those resources, and returns the flags that lead to it.

@@ -46,7 +46,7 @@ func (p croftd) mirrorCommands() []*cli.Command {
 					return usage(errors.New("cannot replace a mirror: one INSTANCE is wanted, as croft get stores names it"))
 				}
 				instance := c.Args().First()
-				return told(c, n.give(ctx, work.OrderSpec{Kind: work.ReplaceMirror, Target: instance}), instance+" becomes a mirror of this store")
+				return n.give(ctx, c, work.OrderSpec{Kind: work.ReplaceMirror, Target: instance}, instance+" becomes a mirror of this store")
 			}),
 		},
 	}

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -32,27 +31,34 @@ func (p croftd) operatorCommands() []*cli.Command {
 			Action: p.ask(evict),
 		},
 		{
+			Name: "reload", Usage: "have the running node read its settings and hooks anew; wrong ones change nothing",
+			Flags: p.settingFlags(),
+			Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
+				return n.give(ctx, c, work.OrderSpec{Kind: work.Reload}, "")
+			}),
+		},
+		{
 			Name: "store", Usage: "decide about the node's store",
 			Subcommands: append(p.mirrorCommands(), []*cli.Command{
 				{
 					Name: "accept-older", Usage: "accept reservations that were signed before this store was made",
 					Flags: p.settingFlags(),
 					Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
-						return told(c, n.give(ctx, work.OrderSpec{Kind: work.AcceptOlder}), "older reservations are accepted from now on")
+						return n.give(ctx, c, work.OrderSpec{Kind: work.AcceptOlder}, "older reservations are accepted from now on")
 					}),
 				},
 				{
 					Name: "refuse-older", Usage: "undo accept-older: ended reservations are remembered until their signed end and no longer",
 					Flags: p.settingFlags(),
 					Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
-						return told(c, n.give(ctx, work.OrderSpec{Kind: work.RefuseOlder}), "older reservations are refused from now on")
+						return n.give(ctx, c, work.OrderSpec{Kind: work.RefuseOlder}, "older reservations are refused from now on")
 					}),
 				},
 				{
 					Name: "restored", Usage: "declare that the store was restored from a backup: it gets a new birth",
 					Flags: p.settingFlags(),
 					Action: p.ask(func(ctx context.Context, c *cli.Context, n running) error {
-						return told(c, n.give(ctx, work.OrderSpec{Kind: work.Restored}), "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
+						return n.give(ctx, c, work.OrderSpec{Kind: work.Restored}, "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
 					}),
 				},
 			}...),
@@ -79,14 +85,6 @@ func (p croftd) ask(do func(ctx context.Context, c *cli.Context, n running) erro
 	}
 }
 
-func told(c *cli.Context, err error, text string) error {
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(c.App.Writer, text)
-	return err
-}
-
 func evict(ctx context.Context, c *cli.Context, n running) error {
 	// urfave/cli stops parsing flags at the first argument, but people write "evict 1-1 --yes".
 	id, yes := "", c.Bool("yes")
@@ -106,7 +104,7 @@ func evict(ctx context.Context, c *cli.Context, n running) error {
 	if !yes {
 		return node.Errorf(node.Refused, "cannot evict %s: pass --yes to end the user's workload", id)
 	}
-	return told(c, n.give(ctx, work.OrderSpec{Kind: work.Evict, Target: id}), id+" is evicted; its data is kept for the grace period")
+	return n.give(ctx, c, work.OrderSpec{Kind: work.Evict, Target: id}, id+" is evicted; its data is kept for the grace period")
 }
 
 func (p croftd) showStatus(ctx context.Context, c *cli.Context, n running) error {

@@ -1,7 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/orders"
@@ -27,7 +31,7 @@ func (n running) status(ctx context.Context) (nodestatus.Status, error) {
 		return nodestatus.Status{}, err
 	}
 	defer client.Close()
-	if err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Look}); err != nil {
+	if _, err := orders.Give(ctx, client, work.OrderSpec{Kind: work.Look}); err != nil {
 		return nodestatus.Status{}, err
 	}
 	s, err := nodestatus.Read(ctx, client)
@@ -37,12 +41,17 @@ func (n running) status(ctx context.Context) (nodestatus.Status, error) {
 	return s, nil
 }
 
-// give gives the node an order, and returns once it is carried out.
-func (n running) give(ctx context.Context, spec work.OrderSpec) error {
+// give gives the node an order, and prints the node's answer once it is carried out, or text where it has none.
+func (n running) give(ctx context.Context, c *cli.Context, spec work.OrderSpec, text string) error {
 	s, err := n.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	return orders.Give(ctx, s, spec)
+	answer, err := orders.Give(ctx, s, spec)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.App.Writer, cmp.Or(answer, text))
+	return err
 }

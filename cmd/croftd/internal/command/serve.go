@@ -92,9 +92,10 @@ func (p croftd) serve(process string) cli.ActionFunc {
 		if c.Args().Present() {
 			return usage(errors.Errorf("cannot use %q: croftd %s takes no arguments", c.Args().First(), c.Command.Name))
 		}
-		loaded, err := p.load(c)
+		from := p.from(c)
+		loaded, err := config.Load(from)
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		if err := p.checkBus(process, loaded.Config); err != nil {
 			return usage(err)
@@ -110,7 +111,7 @@ func (p croftd) serve(process string) cli.ActionFunc {
 		for _, name := range loaded.Ignored {
 			log.Warn().Str("name", name).Msg("environment variable ignored: it isn't a setting")
 		}
-		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Shown: loaded.Show(), Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
+		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Loaded: loaded, Reload: func() (*config.Loaded, []error) { return config.Check(from) }, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
 	}
 }
 

@@ -67,6 +67,25 @@ func (v Value) sameAs(other Value) bool {
 	return v.Setting.Set.Parse(&a, v.Text) == nil && v.Setting.Set.Parse(&b, other.Text) == nil && reflect.DeepEqual(a, b)
 }
 
+// Adopt is what is in force after a reload that reads after: all of after, but for what takes effect when croftd is started
+// again.
+func (l *Loaded) Adopt(after *Loaded) (*Loaded, error) {
+	out := &Loaded{File: after.File, Ignored: after.Ignored}
+	for _, v := range after.Values {
+		if slices.Contains(v.Setting.ReadBy, Process) {
+			v = l.value(v.Setting.Name)
+		}
+		if err := v.Setting.Set.Parse(&out.Config, v.Text); err != nil {
+			return nil, v.refuse(err.Error())
+		}
+		out.Values = append(out.Values, v)
+	}
+	if faults := out.validate(); len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return out, nil
+}
+
 // Checksum identifies the settings in force, for people and logs. It is of masked texts: it tells nothing of a
 // password, and doesn't change with one.
 func (l *Loaded) Checksum() string {

@@ -26,8 +26,9 @@ import (
 // Config configures a process of the node.
 type Config struct {
 	config.Config
-	// Shown are the settings as an operator may see them, without secrets.
-	Shown []config.Shown
+	// Loaded are the settings at the start, with their sources; Reload reads them anew.
+	Loaded *config.Loaded
+	Reload func() (*config.Loaded, []error)
 	// Process is the part of the node in this process: module.Whole, on a bus inside the process;
 	// module.Provision or a module's name, on the bus at Config.Bus.
 	Process string
@@ -63,7 +64,8 @@ type daemon struct {
 	// dialer is the only way to addresses that tenants name.
 	dialer *dial.Dialer
 	// phases are those of the modules of this process.
-	phases *phases
+	phases   *phases
+	settings *settings
 }
 
 // Run runs the process c.Process until ctx is done, then stops its parts in order: inputs from outside
@@ -75,7 +77,7 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	d := &daemon{Config: c, options: bus.Options{Log: c.Log}, seat: c.ceiling().Settle(c.RunDir, c.Log)}
+	d := &daemon{Config: c, settings: newSettings(c), options: bus.Options{Log: c.Log}, seat: c.ceiling().Settle(c.RunDir, c.Log)}
 	defer d.seat.Leave()
 	parts := supervise.New(c.Log)
 	err := d.start(ctx, parts)
@@ -114,6 +116,7 @@ func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) 
 	if err := d.startModules(parts); err != nil {
 		return err
 	}
+	parts.Start(supervise.Part{Name: "reload", Run: d.settings.run})
 	if d.runs(module.Provision) {
 		return d.startProvision(ctx, parts)
 	}

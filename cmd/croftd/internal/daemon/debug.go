@@ -10,11 +10,14 @@ import (
 )
 
 // startDebug serves the debug socket: what this process knows, for people who look for a fault.
-func (s *state) startDebug(ctx context.Context, parts *supervise.Group, c Config) error {
+func (s *state) startDebug(ctx context.Context, parts *supervise.Group, d *daemon) error {
 	server, err := dump.Listen(ctx, dump.Config{
-		Path: filepath.Join(c.RunDir, "debug.sock"), Resources: dump.NewResources(s.State()), Log: c.Log,
+		Path: filepath.Join(d.RunDir, "debug.sock"), Resources: dump.NewResources(s.State()), Log: d.Log,
 		Sections: []dump.Section{
-			{Name: "settings", Read: func(context.Context) (any, error) { return c.Shown, nil }},
+			{Name: "settings", Read: func(context.Context) (any, error) {
+				force, _ := d.settings.inForce()
+				return force.Show(), nil
+			}},
 			{Name: "hooks", Read: func(context.Context) (any, error) { return s.hooks.runner.State(), nil }},
 			{Name: "graph", Read: func(context.Context) (any, error) { return s.graph() }},
 		},

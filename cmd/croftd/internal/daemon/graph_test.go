@@ -17,7 +17,7 @@ import (
 
 // TestGraphIsCurrent: docs/graph.svg is the graph of the node's controllers. WRITE_DOCS=1 draws it, with Graphviz.
 func TestGraphIsCurrent(t *testing.T) {
-	d := &daemon{Config: Config{Modules: modules.All(), Log: zerolog.Nop()}, phases: &phases{of: map[string]module.State{}}}
+	d := &daemon{Config: Config{Modules: modules.All(), Log: zerolog.Nop()}, phases: &phases{of: map[string]module.State{}}, settings: newSettings(Config{})}
 	d.StateDir, d.RunDir = t.TempDir(), t.TempDir()
 	m := newClients(nil)
 	s, err := d.openState(m, d.view(m))

@@ -2,12 +2,9 @@ package daemon
 
 import (
 	"context"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -25,7 +22,6 @@ const hookDrain = 5 * time.Second
 
 // hookSet are the operator's hooks and their runs.
 type hookSet struct {
-	dir    string
 	runner *hooks.Runner
 	// chores are croft's own, which run beside the operator's.
 	chores []hooks.Hook
@@ -39,7 +35,7 @@ type hookSet struct {
 
 // openHooks reads the hooks, and makes what runs them.
 func openHooks(c Config, events <-chan hooks.Event, chores []hooks.Hook) (*hookSet, error) {
-	h := &hookSet{dir: c.HooksDir, chores: chores, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
+	h := &hookSet{chores: chores, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
 	var err error
 	h.runner, err = hooks.New(hooks.Config{
 		RunDir: c.RunDir, Command: []string{"/proc/self/exe", "hook"}, Events: events, Reporter: h, Drain: hookDrain, Log: c.Log,
@@ -59,9 +55,9 @@ func (h *hookSet) Report(r hooks.Run) {
 	h.ran.kick()
 }
 
-// load reads the folder anew.
-func (h *hookSet) load() error {
-	all, refused := hooks.Load(h.dir)
+// load reads the folder, or another one, anew.
+func (h *hookSet) load(dir string) error {
+	all, refused := hooks.Load(dir)
 	h.mu.Lock()
 	h.refused = refused
 	h.mu.Unlock()
@@ -96,29 +92,14 @@ func (h *hookSet) lookRuns(context.Context) ([]resource.Resource, error) {
 	return out, nil
 }
 
-// start runs the hooks on their schedules and on the state's events. SIGHUP has their folder read anew.
-func (h *hookSet) start(parts *supervise.Group, s *state, log zerolog.Logger) {
-	if err := h.load(); err != nil {
+// start runs the hooks of a folder on their schedules and on the state's events.
+func (h *hookSet) start(parts *supervise.Group, s *state, dir string, log zerolog.Logger) {
+	if err := h.load(dir); err != nil {
 		log.Error().Err(err).Msg("cannot use the hooks")
 	}
 	parts.Start(supervise.Part{Name: "hooks", Run: h.runner.Run, Within: hookDrain + 10*time.Second})
 	parts.Start(supervise.Part{Name: "events of hooks", Again: true, Run: func(ctx context.Context) error {
 		return tellHooks(ctx, s.State(), s.events)
-	}})
-	parts.Start(supervise.Part{Name: "reload of hooks", Run: func(ctx context.Context) error {
-		reload := make(chan os.Signal, 1)
-		signal.Notify(reload, syscall.SIGHUP)
-		defer signal.Stop(reload)
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-reload:
-			}
-			if err := h.load(); err != nil {
-				log.Error().Err(err).Msg("cannot use the hooks: those before are used")
-			}
-		}
 	}})
 }
 

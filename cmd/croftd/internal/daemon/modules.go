@@ -29,6 +29,7 @@ func (d *daemon) startModules(parts *supervise.Group) error {
 	if err != nil {
 		return err
 	}
+	d.settings.modules = supervisor
 	parts.Start(supervise.Part{Name: "modules", Run: supervisor.Run, Within: module.StopTimeout})
 	return nil
 }

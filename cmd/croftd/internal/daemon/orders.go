@@ -8,19 +8,30 @@ import (
 )
 
 // orders carries out the operator's orders.
-type orders struct{ view *view }
+type orders struct {
+	view     *view
+	settings *settings
+}
 
 // CarryOut implements plane.Orders.
-func (o orders) CarryOut(ctx context.Context, order work.OrderSpec) error {
-	if order.Kind == work.Look {
+func (o orders) CarryOut(ctx context.Context, order work.OrderSpec) (answer string, err error) {
+	switch order.Kind {
+	case work.Look:
 		o.view.lookAll(ctx)
-		return nil
+		return "", nil
+	case work.Reload:
+		return o.settings.reload()
 	}
 	b := o.view.get()
 	if b == nil {
-		return node.Errorf(node.Transient, "cannot do this yet: the node waits for its modules; see croftd status")
+		return "", node.Errorf(node.Transient, "cannot do this yet: the node waits for its modules; see croftd status")
 	}
 	defer o.view.wake.store.kick()
+	return "", b.carryOut(ctx, order)
+}
+
+// carryOut carries out an order about the engine's parts.
+func (b *engineParts) carryOut(ctx context.Context, order work.OrderSpec) error {
 	switch order.Kind {
 	case work.Evict:
 		return b.engine.Evict(ctx, order.Target)

@@ -40,10 +40,10 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err := d.startState(ctx, parts, m, v, s); err != nil {
 		return err
 	}
-	if err := s.startDebug(ctx, parts, d.Config); err != nil {
+	if err := s.startDebug(ctx, parts, d); err != nil {
 		return err
 	}
-	s.hooks.start(parts, s, d.Log)
+	s.hooks.start(parts, s, d.HooksDir, d.Log)
 	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
 	}

@@ -44,13 +44,14 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v}, ClockChanged: v.clockChanged, Log: d.Log})}
+	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v, d.settings}, ClockChanged: v.clockChanged, Log: d.Log})}
 	v.dropped = s.engine.Dropped
 	s.events = make(chan hooks.Event)
 	if s.hooks, err = openHooks(d.Config, s.events, v.mirrorCheck()); err != nil {
 		_ = p.Close()
 		return nil, err
 	}
+	d.settings.engine(s.hooks.load, s.engine.Event, v.wake.node.kick)
 	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
 	v.plane, v.modules = p, &plane.Modules{Poke: v.wake.modules.kick, Ask: d.phases.asker(d.Modules, m), Log: d.Log}
 	for _, each := range d.Modules {

@@ -46,11 +46,12 @@ func newClients(client zbus.Client) clients {
 // view reads the parts of this process, for the node's state. It exists before the engine, so that a node that waits
 // for its modules is shown.
 type view struct {
-	config  Config
-	seat    *cgroup.Seat
-	started time.Time
-	contact *contact
-	machine *machine
+	config   Config
+	settings *settings
+	seat     *cgroup.Seat
+	started  time.Time
+	contact  *contact
+	machine  *machine
 	// plane shows what the view reads; look is how long it may take to look at all.
 	plane *plane.Plane
 	// dropped counts the events that weren't recorded.
@@ -124,6 +125,9 @@ func (v *view) lookNode(context.Context) ([]resource.Resource, error) {
 	s := host.NodeConfigSpec{
 		Version: c.Version.Version, Commit: c.Version.Commit, Started: v.started,
 		OneProcess: c.Process == module.Whole, Bus: config.Masked(c.Bus), Farm: c.FarmID,
+	}
+	if force, needs := v.settings.inForce(); force != nil {
+		s.Settings, s.NeedsRestart = force.Checksum(), needs
 	}
 	if b := v.get(); b != nil {
 		s.NodeID = b.nodeID
@@ -224,7 +228,7 @@ func lookHost(m *machine) func(ctx context.Context) ([]resource.Resource, error)
 // view makes the view of this process.
 func (d *daemon) view(m clients) *view {
 	return &view{
-		config: d.Config, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer, changed: newKick()},
+		config: d.Config, settings: d.settings, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer, changed: newKick()},
 		machine: &machine{ask: m.host.Info}, wake: wakes{node: newKick(), clock: newKick(), store: newKick(), modules: newKick(), things: map[string][]kick{}},
 	}
 }

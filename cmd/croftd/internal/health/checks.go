@@ -26,7 +26,7 @@ func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host
 			checks = append(checks, m.Check(s))
 		}
 	}
-	checks = append(checks, delivery(s), orphans(s))
+	checks = append(checks, delivery(s), orphans(s), settings(s))
 	ready := true
 	for _, c := range checks {
 		ready = ready && c.Level != host.Failing
@@ -121,6 +121,13 @@ func delivery(s nodestatus.Status) host.Check {
 		return host.Warn("results", fmt.Sprintf("%d results wait for the explorer", s.Undelivered))
 	}
 	return host.Pass("results", "the explorer has every result")
+}
+
+func settings(s nodestatus.Status) host.Check {
+	if len(s.NeedsRestart) > 0 {
+		return host.Warn("settings", "changed settings that need a restart of croftd: "+strings.Join(s.NeedsRestart, ", "))
+	}
+	return host.Pass("settings", "all that were read are in force")
 }
 
 func orphans(s nodestatus.Status) host.Check {

@@ -121,6 +121,7 @@ func (s *Set) Run(ctx context.Context) error {
 			closed(o.provider)
 		})
 	}
+	<-ctx.Done()
 	wait.Wait()
 	return nil
 }

@@ -88,6 +88,28 @@ func TestMirrorsOfANode(t *testing.T) {
 	}
 }
 
+// Without mirrors there is nothing to do, until the node stops.
+func TestNoMirrors(t *testing.T) {
+	s, err := mirrors.New(mirrors.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Mark("1-1")
+	s.Check()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case <-ended:
+		t.Fatal("it ends by itself, and the node with it")
+	case <-time.After(50 * time.Millisecond):
+	}
+	cancel()
+	if err := <-ended; err != nil || len(s.Status()) > 0 {
+		t.Error(err)
+	}
+}
+
 // world is a node with its mirrors.
 type world struct {
 	t      *testing.T

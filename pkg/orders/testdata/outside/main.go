@@ -45,7 +45,7 @@ func run(ctx context.Context, socket string) error {
 			continue
 		}
 		id := workload.Metadata().ID()
-		if err := orders.Give(ctx, node, work.OrderSpec{Kind: work.Evict, Target: id}); err != nil {
+		if _, err := orders.Give(ctx, node, work.OrderSpec{Kind: work.Evict, Target: id}); err != nil {
 			return err
 		}
 		log.Printf("evicted %s", id)
