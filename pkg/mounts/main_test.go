@@ -10,7 +10,7 @@ import (
 )
 
 // The first goroutine keeps the process's first thread, which /proc/self stands for.
-func init() { runtime.LockOSThread() }
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only what init locks stays on the first thread
 
 // TestMain puts the first thread into a mount namespace of its own, as a locked goroutine may: the tests' own
 // threads stay where they were, and what they mount isn't in /proc/self/mountinfo.
