@@ -122,8 +122,8 @@ func talkToContainer(ctx context.Context, w *world) error {
 
 // killProgram kills the container's first process on the node.
 func killProgram(ctx context.Context, w *world) error {
-	began := time.Now()
-	if err := syscall.Kill(int(w.net.pid), syscall.SIGKILL); err != nil {
+	began, killed := time.Now(), w.net.pid
+	if err := syscall.Kill(int(killed), syscall.SIGKILL); err != nil {
 		return err
 	}
 	err := until(ctx, 30*time.Second, "the container runs again", func() (bool, error) {
@@ -131,7 +131,7 @@ func killProgram(ctx context.Context, w *world) error {
 		if err != nil {
 			return false, err
 		}
-		if info.State != node.ContainerRunning || info.PID == w.net.pid {
+		if info.State != node.ContainerRunning || info.PID == killed {
 			return false, fmt.Errorf("it is %s, process %d; %s; %s", info.State, info.PID, info.Cause, info.Drift)
 		}
 		w.net.pid = info.PID

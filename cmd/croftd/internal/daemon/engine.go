@@ -126,7 +126,7 @@ func (d *daemon) openStore(b *engineParts, c *deferredClock, changed kick) error
 	}
 	newNode := err == nil
 	var opened atomic.Pointer[store.FSStore]
-	if b.mirrors, err = d.openMirrors(&opened, b, changed); err != nil {
+	if err := b.openMirrors(d.Config, &opened, changed); err != nil {
 		return err
 	}
 	b.store, err = store.Open(store.Config{

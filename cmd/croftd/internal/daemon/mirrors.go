@@ -26,9 +26,9 @@ func secrets(c config.Config) secret.Provider {
 }
 
 // openMirrors makes the mirrors of the store that opened gets. They run once it is open.
-func (d *daemon) openMirrors(opened *atomic.Pointer[store.FSStore], b *engineParts, changed kick) (*mirrors.Set, error) {
+func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSStore], changed kick) (err error) {
 	c := mirrors.Config{
-		Places: d.Mirrors, Recovery: d.RecoveryKey, Store: storeFolder(d.Config.Config), Secrets: secrets(d.Config.Config), Log: d.Log,
+		Places: with.Mirrors, Recovery: with.RecoveryKey, Store: storeFolder(with.Config), Secrets: secrets(with.Config), Log: with.Log,
 		Birth: func() (string, []string) {
 			s := opened.Load()
 			return s.Birth().ID, s.Ancestors()
@@ -41,12 +41,12 @@ func (d *daemon) openMirrors(opened *atomic.Pointer[store.FSStore], b *enginePar
 		},
 	}
 	if len(c.Places) > 0 {
-		var err error
-		if c.Key, err = identity.Key(d.Config.Config); err != nil {
-			return nil, errors.Wrap(err, "cannot seal the mirrors of the store")
+		if c.Key, err = identity.Key(with.Config); err != nil {
+			return errors.Wrap(err, "cannot seal the mirrors of the store")
 		}
 	}
-	return mirrors.New(c)
+	b.mirrors, err = mirrors.New(c)
+	return err
 }
 
 // mirrorEvent is what a try to bring a mirror up to date makes known: that the mirror falls behind, and that it isn't behind any more.

@@ -2,10 +2,15 @@ package daemon
 
 import (
 	"context"
-	"crypto/rand"
 	"path/filepath"
+
+	"crypto/rand"
 	"sync"
 	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/dump"
+	"github.com/croft-edge/croft/pkg/stategraph"
+	"github.com/croft-edge/croft/pkg/supervise"
 
 	"github.com/cosi-project/runtime/pkg/controller"
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -21,7 +26,6 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/statesocket"
-	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/persist/secret"
 	"github.com/croft-edge/croft/provision/plane"
 )
@@ -82,7 +86,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 	workloads := []meta.ResourceWithRD{&work.Workload{}}
 	out := []*plane.Observer{
-		{Of: &host.NodeConfig{}, Look: v.lookNode, Changed: v.wake.node},
+		{Of: &host.NodeConfig{}, Changed: v.wake.node, Look: func(context.Context) ([]resource.Resource, error) { return v.lookNode(d.settings) }},
 		{Of: &host.ModuleConfig{}, Look: v.lookModules, Changed: v.wake.modules},
 		{Of: &host.Host{}, Look: lookHost(v.machine), Module: node.MonitorModule, Every: time.Minute},
 		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.wake.clock, Every: 10 * time.Second},
@@ -172,4 +176,33 @@ func stateKey(path string) ([]byte, error) {
 		err = errors.Errorf("it has %d bytes, must have %d", len(key.Reveal()), keySize)
 	}
 	return key.Reveal(), errors.Wrapf(err, "cannot read the state's key %s", path)
+}
+
+// startDebug serves the debug socket: what this process knows, for people who look for a fault.
+func (s *state) startDebug(ctx context.Context, parts *supervise.Group, d *daemon) error {
+	server, err := dump.Listen(ctx, dump.Config{
+		Path: filepath.Join(d.RunDir, "debug.sock"), Resources: dump.NewResources(s.State()), Log: d.Log,
+		Sections: []dump.Section{
+			{Name: "settings", Read: func(context.Context) (any, error) {
+				force, _ := d.settings.inForce()
+				return force.Show(), nil
+			}},
+			{Name: "hooks", Read: func(context.Context) (any, error) { return s.hooks.runner.State(), nil }},
+			{Name: "graph", Read: func(context.Context) (any, error) { return s.graph() }},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	parts.Start(supervise.Part{Name: "debug socket", Run: server.Run})
+	return nil
+}
+
+// graph is what the state's controllers read and write.
+func (s *state) graph() (stategraph.Graph, error) {
+	graph, err := s.Graph()
+	if err != nil {
+		return stategraph.Graph{}, err
+	}
+	return stategraph.New(graph), nil
 }

@@ -2,8 +2,12 @@ package daemon
 
 import (
 	"context"
+	"sync/atomic"
+
 	"sync"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/threefoldtech/zbus"
@@ -46,12 +50,11 @@ func newClients(client zbus.Client) clients {
 // view reads the parts of this process, for the node's state. It exists before the engine, so that a node that waits
 // for its modules is shown.
 type view struct {
-	config   Config
-	settings *settings
-	seat     *cgroup.Seat
-	started  time.Time
-	contact  *contact
-	machine  *machine
+	config  Config
+	seat    *cgroup.Seat
+	started time.Time
+	contact *contact
+	machine *machine
 	// plane shows what the view reads; look is how long it may take to look at all.
 	plane *plane.Plane
 	// dropped counts the events that weren't recorded.
@@ -120,13 +123,13 @@ func (v *view) lookAll(ctx context.Context) {
 }
 
 // lookNode is the node's own description of its start.
-func (v *view) lookNode(context.Context) ([]resource.Resource, error) {
+func (v *view) lookNode(in *settings) ([]resource.Resource, error) {
 	c := v.config
 	s := host.NodeConfigSpec{
 		Version: c.Version.Version, Commit: c.Version.Commit, Started: v.started,
 		OneProcess: c.Process == module.Whole, Bus: config.Masked(c.Bus), Farm: c.FarmID,
 	}
-	if force, needs := v.settings.inForce(); force != nil {
+	if force, needs := in.inForce(); force != nil {
 		s.Settings, s.NeedsRestart = force.Checksum(), needs
 	}
 	if b := v.get(); b != nil {
@@ -228,7 +231,31 @@ func lookHost(m *machine) func(ctx context.Context) ([]resource.Resource, error)
 // view makes the view of this process.
 func (d *daemon) view(m clients) *view {
 	return &view{
-		config: d.Config, settings: d.settings, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer, changed: newKick()},
+		config: d.Config, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer, changed: newKick()},
 		machine: &machine{ask: m.host.Info}, wake: wakes{node: newKick(), clock: newKick(), store: newKick(), modules: newKick(), things: map[string][]kick{}},
 	}
+}
+
+// machine caches the facts about the node's machine. Reading them scans all its links, of which users
+// make thousands: each registration reads them anew, arrivals use the cache.
+type machine struct {
+	ask  func(ctx context.Context) (node.HostInfo, error)
+	last atomic.Pointer[node.HostInfo]
+}
+
+// look reads the facts now.
+func (m *machine) look(ctx context.Context) (node.HostInfo, error) {
+	now, err := m.ask(ctx)
+	if err == nil {
+		m.last.Store(&now)
+	}
+	return now, err
+}
+
+// known is the last successful reading; without one it reads.
+func (m *machine) known(ctx context.Context) (node.HostInfo, error) {
+	if last := m.last.Load(); last != nil {
+		return *last, nil
+	}
+	return m.look(ctx)
 }

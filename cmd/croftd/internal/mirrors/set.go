@@ -116,13 +116,14 @@ func (s *Set) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	for _, o := range s.all {
 		wait.Go(func() {
-			// Keep logs what ends it.
-			_ = supervise.Keep(ctx, s.log, "mirror "+o.instance, supervise.DefaultBackoff(), o.Mirror.Run)
-			closed(o.provider)
+			_ = supervise.Keep(ctx, s.log, "mirror "+o.instance, supervise.DefaultBackoff(), o.Mirror.Run) // it logs what ends it
 		})
 	}
 	<-ctx.Done()
 	wait.Wait()
+	for _, o := range s.all {
+		closed(o.provider)
+	}
 	return nil
 }
 
