@@ -1,6 +1,7 @@
 package projects
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -26,17 +27,31 @@ func Status(sh *shell.Shell) *cli.Command {
 			"STATE is the state that the node's key has signed for this document. It is pending while the node hasn't answered, forged when the explorer shows another document than the signed one, " +
 			"stale when it shows an older answer than one seen before. Forged, stale or unverified answers end with exit code 1.\n\n" +
 			"For your containers it also asks their nodes, for 2 seconds at most: restarts, the last exit code, the last lines of output, the progress of an image.\n\n" +
-			"Examples:\n  croft status\n  croft status -f blog.yaml data\n  croft status 7-1 8-1 -o json",
-		Flags:        []cli.Flag{workspace.FileFlag()},
+			"Examples:\n  croft status\n  croft status --watch\n  croft status -f blog.yaml data\n  croft status 7-1 8-1 -o json",
+		Flags:        []cli.Flag{workspace.FileFlag(), &cli.BoolFlag{Name: flagWatch, Aliases: []string{"w"}, Usage: "show it again whenever it has changed, until Ctrl-C"}},
 		BashComplete: workspace.CompleteNames,
 	}
 }
 
+const flagWatch = "watch"
+
 func (s showing) run(c *cli.Context) error {
+	rows, err := s.look(c)
+	if err == nil {
+		err = s.show(c, rows)
+	}
+	if err != nil || !c.Bool(flagWatch) {
+		return err
+	}
+	return s.watch(c, rows)
+}
+
+// look is what there is now.
+func (s showing) look(c *cli.Context) ([]row, error) {
 	router := workspace.Router(s.Shell, c)
 	rows, err := s.rows(c, router)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if rows == nil {
 		rows = []row{}
@@ -45,6 +60,11 @@ func (s showing) run(c *cli.Context) error {
 	if !router.GivenUp() && len(rows) > 0 {
 		router.Learn(c.Context, nodesOf(rows))
 	}
+	return rows, nil
+}
+
+// show prints rows. Its error says which of them can't be trusted.
+func (s showing) show(c *cli.Context, rows []row) error {
 	if err := s.Answer(c, rows, statusRows(rows, s.Env.Now())); err != nil {
 		return err
 	}
@@ -55,6 +75,36 @@ func (s showing) run(c *cli.Context) error {
 		return err
 	}
 	return untrusted(rows)
+}
+
+// watchEvery is the pause between two looks of --watch.
+const watchEvery = 2 * time.Second
+
+// watch shows the rows again whenever they have changed. An explorer that is away is told once, and asked again.
+func (s showing) watch(c *cli.Context, shown []row) error {
+	away := ""
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.Context.Done():
+			return nil
+		case <-tick.C:
+		}
+		rows, err := s.look(c)
+		switch {
+		case c.Context.Err() != nil:
+			return nil
+		case err != nil && err.Error() != away:
+			away = err.Error()
+			s.Say("%s", s.PlainText(err))
+		case err == nil && !reflect.DeepEqual(rows, shown):
+			away, shown = "", rows
+			if err := s.show(c, rows); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 func (s showing) rows(c *cli.Context, router *route.Router) ([]row, error) {
