@@ -37,13 +37,14 @@ const flagWatch = "watch"
 
 func (s showing) run(c *cli.Context) error {
 	rows, err := s.look(c)
-	if err == nil {
-		err = s.show(c, rows)
-	}
-	if err != nil || !c.Bool(flagWatch) {
+	if err != nil {
 		return err
 	}
-	return s.watch(c, rows)
+	err = s.show(c, rows)
+	if !c.Bool(flagWatch) {
+		return err
+	}
+	return s.watch(c, rows, err)
 }
 
 // look is what there is now.
@@ -80,29 +81,33 @@ func (s showing) show(c *cli.Context, rows []row) error {
 // watchEvery is the pause between two looks of --watch.
 const watchEvery = 2 * time.Second
 
-// watch shows the rows again whenever they have changed. An explorer that is away is told once, and asked again.
-func (s showing) watch(c *cli.Context, shown []row) error {
-	away := ""
+// watch shows the rows again whenever they have changed. What is wrong with those shown last, or keeps it from looking, is said, and is the
+// error once the user ends it.
+func (s showing) watch(c *cli.Context, shown []row, wrong error) error {
+	var said error
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
+		if said != nil && (wrong == nil || wrong.Error() != said.Error()) {
+			said = nil
+		}
+		if wrong != nil && said == nil {
+			said = wrong
+			s.Say("%s", s.PlainText(wrong))
+		}
 		select {
 		case <-c.Context.Done():
-			return nil
+			return wrong
 		case <-tick.C:
 		}
 		rows, err := s.look(c)
 		switch {
 		case c.Context.Err() != nil:
-			return nil
-		case err != nil && err.Error() != away:
-			away = err.Error()
-			s.Say("%s", s.PlainText(err))
-		case err == nil && !reflect.DeepEqual(rows, shown):
-			away, shown = "", rows
-			if err := s.show(c, rows); err != nil {
-				return err
-			}
+			return wrong
+		case err != nil:
+			wrong = err
+		case !reflect.DeepEqual(rows, shown):
+			shown, wrong = rows, s.show(c, rows)
 		}
 	}
 }
@@ -113,7 +118,11 @@ func (s showing) rows(c *cli.Context, router *route.Router) ([]row, error) {
 		rows, err := s.withoutProject(c, args)
 		return rows, router.Away(err)
 	}
-	w, err := workspace.Open(s.Shell, c, workspace.LockIfFree)
+	how := workspace.LockIfFree
+	if c.Bool(flagWatch) {
+		how = workspace.ReadOnly // beside other commands on the project
+	}
+	w, err := workspace.Open(s.Shell, c, how)
 	if err != nil {
 		return nil, err
 	}
