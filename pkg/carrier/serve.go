@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -40,6 +42,7 @@ const giveBackEvery = 15 * time.Second
 // function that ends them. Serve owns the process: it moves it to its own control groups
 // and limits its memory. node.Busy when there is a carrier already.
 func Serve(ctx context.Context, c ServeConfig, open func(ctx context.Context, s *Server, log zerolog.Logger) (end func(), err error)) error {
+	signal.Ignore(syscall.SIGHUP) // it has the node's agent reload, and may be sent to all of its processes
 	folder := c.Kind.Folder(c.RunDir)
 	if err := folder.Make(); err != nil {
 		return err

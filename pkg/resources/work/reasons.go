@@ -21,6 +21,9 @@ const (
 	ReasonOrphaned          = "Orphaned"
 	ReasonOrphanRemoved     = "OrphanRemoved"
 	ReasonHistoryLost       = "HistoryLost"
+	ReasonLoadFailed        = "LoadFailed"
+	ReasonConstraintUnmet   = "ConstraintUnmet"
+	ReasonModuleEnded       = "ModuleEnded"
 	ReasonMirrorBehind      = "MirrorBehind"
 	ReasonMirrorSynced      = "MirrorSynced"
 	ReasonSettingsChanged   = "SettingsChanged"
@@ -59,6 +62,9 @@ func Reasons() []Reason {
 		{ReasonOrphaned, Warning, Secondary, "something on the node has croft's label, and no record wants it"},
 		{ReasonOrphanRemoved, Warning, Purge, "an orphan's grace period is over, and it was removed"},
 		{ReasonHistoryLost, Warning, "", "the file of the history couldn't be read: it was set aside, and a new one begun"},
+		{ReasonLoadFailed, Warning, "", "a module can't be opened: it is opened again after growing pauses"},
+		{ReasonConstraintUnmet, Warning, "", "a module isn't opened, because the machine lacks what it needs"},
+		{ReasonModuleEnded, Warning, "", "a module has ended by itself: it is opened again"},
 		{ReasonMirrorBehind, Warning, "", "a mirror of the store can't be written to: it is tried again after growing pauses"},
 		{ReasonMirrorSynced, Normal, "", "a mirror that was behind has all of the store again"},
 		{ReasonSettingsChanged, Normal, "", "a reload has changed settings"},

@@ -11,13 +11,12 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 )
 
 // TestGraphIsCurrent: docs/graph.svg is the graph of the node's controllers. WRITE_DOCS=1 draws it, with Graphviz.
 func TestGraphIsCurrent(t *testing.T) {
-	d := &daemon{Config: Config{Modules: modules.All(), Log: zerolog.Nop()}, phases: &phases{of: map[string]module.State{}}, settings: newSettings(Config{})}
+	d := &daemon{Config: Config{Modules: modules.All(), Log: zerolog.Nop()}, phases: newPhases(), settings: newSettings(Config{})}
 	d.StateDir, d.RunDir = t.TempDir(), t.TempDir()
 	m := newClients(nil)
 	s, err := d.openState(m, d.view(m))

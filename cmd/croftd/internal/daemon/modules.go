@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -19,7 +22,7 @@ func (d *daemon) startModules(parts *supervise.Group) error {
 			own = append(own, m)
 		}
 	}
-	d.phases = &phases{of: map[string]module.State{}, changed: func() {}}
+	d.phases = newPhases()
 	if len(own) == 0 {
 		return nil
 	}
@@ -38,8 +41,12 @@ func (d *daemon) startModules(parts *supervise.Group) error {
 type phases struct {
 	mu sync.Mutex
 	of map[string]module.State
-	// changed is called after each change.
-	changed func()
+	// changed is called after each change of a module's state.
+	changed func(name string, s module.State)
+}
+
+func newPhases() *phases {
+	return &phases{of: map[string]module.State{}, changed: func(string, module.State) {}}
 }
 
 // Changed implements module.Watcher.
@@ -48,14 +55,30 @@ func (p *phases) Changed(name string, s module.State) {
 	p.of[name] = s
 	changed := p.changed
 	p.mu.Unlock()
-	changed()
+	changed(name, s)
 }
 
-// notify has f called after each change from now on.
-func (p *phases) notify(f func()) {
+// notify has f called after each change from now on, and for each state that there is.
+func (p *phases) notify(f func(name string, s module.State)) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.changed = f
+	before := maps.Clone(p.of)
+	p.mu.Unlock()
+	for name, s := range before {
+		f(name, s)
+	}
+}
+
+// moduleEvent is what a module's state makes known: that it doesn't run, and why.
+func moduleEvent(name string, s module.State, now time.Time) (work.EventSpec, bool) {
+	why, known := map[string]string{
+		module.ReasonLoadFailed: work.ReasonLoadFailed, module.ReasonConstraintUnmet: work.ReasonConstraintUnmet, module.ReasonEnded: work.ReasonModuleEnded,
+	}[s.Reason]
+	if !known {
+		return work.EventSpec{}, false
+	}
+	reason, _ := work.ReasonOf(why)
+	return work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "module/" + name, Message: s.Message, Last: now}, true
 }
 
 // asker asks a module for its own state. One of this process that doesn't run isn't asked.

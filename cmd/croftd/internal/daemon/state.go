@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"crypto/rand"
+	"os"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -26,7 +28,6 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/statesocket"
-	"github.com/croft-edge/croft/provision/persist/secret"
 	"github.com/croft-edge/croft/provision/plane"
 )
 
@@ -61,7 +62,12 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	for _, each := range d.Modules {
 		v.modules.Names = append(v.modules.Names, each.Bus)
 	}
-	d.phases.notify(v.modules.Again)
+	d.phases.notify(func(name string, is module.State) {
+		if e, happened := moduleEvent(name, is, time.Now().UTC()); happened {
+			s.engine.Event(e)
+		}
+		v.modules.Again()
+	})
 	p.AddQueued(plane.OrderCleaner(), v.modules)
 	for _, o := range append(d.observers(m, v),
 		&plane.Observer{Of: &work.Hook{}, Look: s.hooks.lookHooks, Changed: s.hooks.changed, By: []meta.ResourceWithRD{&work.HookRun{}}},
@@ -161,21 +167,19 @@ func follow(ctx context.Context, module *stubs.ChangesStub, wake []kick) error {
 // keySize is the size of the key that seals the history, in bytes.
 const keySize = 32
 
-// stateKey reads the key that seals the history, or makes it.
+// stateKey reads the key that seals the history, or makes it. It asks for nothing of the folder, which is the operator's: a folder that others can
+// write to must not keep the node from starting.
 func stateKey(path string) ([]byte, error) {
-	folder := secret.Folder(filepath.Dir(path))
-	key, err := folder.Secret(filepath.Base(path))
-	if node.KindOf(err) == node.NotExist {
-		made := make([]byte, keySize)
-		_, _ = rand.Read(made)
-		if err = atomicfile.WriteFile(path, made, 0o400); err == nil {
-			key, err = folder.Secret(filepath.Base(path))
-		}
+	key, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		key = make([]byte, keySize)
+		_, _ = rand.Read(key)
+		err = atomicfile.WriteFile(path, key, 0o400)
 	}
-	if err == nil && len(key.Reveal()) != keySize {
-		err = errors.Errorf("it has %d bytes, must have %d", len(key.Reveal()), keySize)
+	if err == nil && len(key) != keySize {
+		err = errors.Errorf("it has %d bytes, must have %d", len(key), keySize)
 	}
-	return key.Reveal(), errors.Wrapf(err, "cannot read the state's key %s", path)
+	return key, errors.Wrapf(err, "cannot read the state's key %s", path)
 }
 
 // startDebug serves the debug socket: what this process knows, for people who look for a fault.
