@@ -12,7 +12,7 @@ func kind() carrier.Kind {
 }
 
 // protocol is the version of the operations and documents below.
-const protocol = 2
+const protocol = 1
 
 // The operations.
 const (
@@ -60,7 +60,9 @@ type zonesAnswer struct {
 // Info describes a carrier process.
 type Info struct {
 	carrier.Info
-	Devices int `json:"devices"`
+	// Servers is whether zones may have Servers: earlier carriers have those that they were started with.
+	Servers bool `json:"servers,omitempty"`
+	Devices int  `json:"devices"`
 	Zones   int `json:"zones"`
 }
 

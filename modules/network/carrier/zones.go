@@ -11,8 +11,9 @@ type Zone struct {
 	Namespace string
 	Network   string
 	Names     map[string][]netip.Addr
-	// Servers are the name servers that are asked for other names; none are the carrier's own.
-	Servers []netip.AddrPort
+	// Servers are the name servers that are asked for other names; none are the carrier's own. Earlier carriers don't know the member: see
+	// Info.Servers.
+	Servers []netip.AddrPort `json:",omitempty"`
 }
 
 // ZoneStatus is how the DNS of one network is.

@@ -88,12 +88,32 @@ func (t *Tunnels) Ended() <-chan struct{} {
 	return t.carrier.Done()
 }
 
+// ensure finds a carrier that can do what is asked of it, or starts one. An earlier one that can't is replaced: its links stay.
+func (t *Tunnels) ensure(ctx context.Context) (*carrier.Client, error) {
+	client, err := carrier.Ensure(ctx, t.cfg.Carrier)
+	if err != nil || len(t.cfg.Servers) == 0 {
+		return client, err
+	}
+	info, err := client.Info(ctx)
+	if err == nil && info.Servers {
+		return client, nil
+	}
+	defer client.Close()
+	if err == nil {
+		err = client.Stop(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return carrier.Ensure(ctx, t.cfg.Carrier)
+}
+
 // Connect finds the carrier, or starts one, and the backend.
 func (t *Tunnels) Connect(ctx context.Context) error {
 	if t.Alive() {
 		return nil
 	}
-	client, err := carrier.Ensure(ctx, t.cfg.Carrier)
+	client, err := t.ensure(ctx)
 	if err != nil {
 		return err
 	}
