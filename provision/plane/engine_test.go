@@ -204,7 +204,7 @@ func TestCheckOrder(t *testing.T) {
 	}{
 		"evict":               {work.OrderSpec{Kind: work.Evict, Target: "007-1"}, ""},
 		"restored":            {work.OrderSpec{Kind: work.Restored}, ""},
-		"nothing":             {work.OrderSpec{}, `kind is "", must be evict, accept-older, refuse-older, restored or look`},
+		"nothing":             {work.OrderSpec{}, `kind is "", must be evict, accept-older, refuse-older, restored, replace-mirror, reload or look`},
 		"unknown":             {work.OrderSpec{Kind: "format"}, `kind is "format"`},
 		"evict nothing":       {work.OrderSpec{Kind: work.Evict}, `target is ""`},
 		"evict a path":        {work.OrderSpec{Kind: work.Evict, Target: "../../etc"}, "must be N-M"},

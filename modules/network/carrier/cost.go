@@ -9,8 +9,8 @@ const Budget = DefaultHardLimit / 2
 // measured and rounded up: its device with its queues and its DNS, each peer with its
 // own queues and goroutines, each range that is allowed, in IPv4 and IPv6.
 const (
-	networkCost = 512 << 10
-	peerCost    = 24 << 10
+	networkCost = 576 << 10
+	peerCost    = 32 << 10
 	rangeCost   = 2 << 10
 )
 
