@@ -82,7 +82,9 @@ func (c ServeConfig) open(_ context.Context, s *carrier.Server, log zerolog.Logg
 	}
 	handleDevices(s, devices)
 	handleZones(s, zones)
-	s.Describe(func(i carrier.Info) any { return Info{Info: i, Servers: true, Devices: devices.count(), Zones: len(zones.List())} })
+	s.Describe(func(i carrier.Info) any {
+		return Info{Info: i, Servers: true, Devices: devices.count(), Zones: len(zones.List())}
+	})
 	s.Background("sweep", func(ctx context.Context) { devices.sweep(ctx, sweepEvery) })
 	s.Background("collector", func(ctx context.Context) { pace(ctx, c.Garbage) })
 	log.Info().Str("version", c.Version).Int("batch", c.Tuning.Batch).Int("window", c.Tuning.Window).Msg("carrier begins")

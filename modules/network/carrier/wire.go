@@ -63,7 +63,7 @@ type Info struct {
 	// Servers is whether zones may have Servers: earlier carriers have those that they were started with.
 	Servers bool `json:"servers,omitempty"`
 	Devices int  `json:"devices"`
-	Zones   int `json:"zones"`
+	Zones   int  `json:"zones"`
 }
 
 // maxID is the longest ID in bytes: the alias of a link is at most 255.
