@@ -100,7 +100,17 @@ UNWATCHED := crypto/internal/fips140/edwards25519/... filippo.io/edwards25519/..
 # processors: five packages, also when several runs share the machine (bootstrap/turn). -w leaves out debugging data,
 # which only takes time to link.
 AT_ONCE := 5
-GO_TEST := go test -race -v -count=1 -p $(AT_ONCE) -exec '$(BIN)/turn $(AT_ONCE)' -parallel 6 -ldflags=-w $(UNWATCHED:%=-gcflags=%=-race=false)
+WATCHED := -race $(UNWATCHED:%=-gcflags=%=-race=false)
+# make lint vets.
+GO_TEST := go test $(WATCHED) -vet=off -v -count=1 -p $(AT_ONCE) -exec '$(BIN)/turn $(AT_ONCE)' -parallel 6 -ldflags=-w
+
+# All that tests are made of, and the programs that they build, is compiled before the first of them runs: compilers would
+# take the processors that the tests' deadlines count on. $(COMPILE) PACKAGES compiles and links nothing.
+COMPILE := go list -export -test -deps $(WATCHED)
+.PHONY: programs
+programs:
+	@$(TRIMPATH); CGO_ENABLED=0 go build ./cmd/... ./internal/testing/...
+	@cd bootstrap/s3server && CGO_ENABLED=0 GOFLAGS= go build -mod=readonly -trimpath ./...
 
 .PHONY: turn
 turn:
@@ -110,16 +120,17 @@ turn:
 CEILINGS := ./cmd/croftd/internal/userapi/front ./modules/container/image/unpack ./pkg/flist/database
 
 .PHONY: test
-test: setup-tests turn ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
+test: setup-tests turn programs ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
+	@$(TRIMPATH); $(COMPILE) $(PKG) >/dev/null
 ifeq ($(origin PKG),file)
 	@$(TRIMPATH); $(UNCHROOT) go test -count=1 -run 'HasACeiling$$' $(CEILINGS)
 endif
 	@$(TRIMPATH); $(UNCHROOT) $(GO_TEST) -timeout 80m $(PKG) | bootstrap/testlog
 
 .PHONY: test-short
-test-short: setup-tests turn ## run the tests of the packages without whole nodes and real backends
+test-short: setup-tests turn programs ## run the tests of the packages without whole nodes and real backends
 	@$(TRIMPATH); packages="$$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$')"; \
-	  $(UNCHROOT) $(GO_TEST) -timeout 30m $$packages | bootstrap/testlog
+	  $(COMPILE) $$packages >/dev/null; $(UNCHROOT) $(GO_TEST) -timeout 30m $$packages | bootstrap/testlog
 
 .PHONY: race
 race: test ## the same as test: the race detector is always on
