@@ -67,6 +67,9 @@ func (c *calls) run(req *request) *reply {
 	if !ok {
 		return notCalled(req, node.Errorf(node.Invalid, "cannot call %s: unknown object", name))
 	}
+	if o.refusal != nil {
+		return notCalled(req, o.refusal())
+	}
 	m, ok := o.methods[req.Method]
 	if !ok {
 		return notCalled(req, node.Errorf(node.Invalid, "cannot call %s: unknown method", name))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,5 +237,40 @@ func TestStatus(t *testing.T) {
 			}
 		})
 		wg.Wait()
+	})
+}
+
+// TestRefuse: who calls an object in whose place there is a refusal learns the reason of that moment, and the object answers once it serves.
+func TestRefuse(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		s, err := bus.NewServer(w.carrier, module, bus.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked atomic.Int64
+		why := func() error { return node.Errorf(node.Transient, "it is away for the %d. time", asked.Add(1)) }
+		if err := bus.Refuse(s, bus.Object("bad name", "1.0"), why); node.KindOf(err) != node.Invalid {
+			t.Errorf("a wrong name: %v", err)
+		}
+		if err := bus.Refuse(s, object(), nil); node.KindOf(err) != node.Invalid {
+			t.Errorf("no reason: %v", err)
+		}
+		if err := bus.Refuse(s, object(), why); err != nil {
+			t.Fatal(err)
+		}
+		stop := background(t, s.Run)
+		c := w.client()
+		for n, method := range []string{"Echo", "Unknown"} {
+			_, err := call[string](timeout(t, time.Minute), c, method, "text")
+			wantKind(t, err, node.Transient)
+			if want := fmt.Sprintf("it is away for the %d. time", n+1); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", method, err, want)
+			}
+		}
+		stop()
+		w.serve()
+		if got, err := call[string](timeout(t, time.Minute), c, "Echo", "text"); err != nil || got != "text" {
+			t.Errorf("after it: %q, %v", got, err)
+		}
 	})
 }

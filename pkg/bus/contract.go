@@ -16,6 +16,8 @@ import (
 type object struct {
 	methods map[string]method
 	streams map[string]reflect.Value
+	// refusal is why none of its methods can be called; nil for an object with an implementation.
+	refusal func() error
 }
 
 // method is a method of a contract.
@@ -43,17 +45,25 @@ func Register[C any](s *Server, id zbus.ObjectID, implementation C) error {
 	if contract.IsNil() {
 		return node.Errorf(node.Invalid, "cannot register %s: its implementation is nil", id)
 	}
-	if !moduleForm.MatchString(id.Name) {
-		return node.Errorf(node.Invalid, "cannot register %q: a name has letters, digits, - and _", id)
-	}
-	if id.Version != "" && !versionForm.MatchString(string(id.Version)) {
-		return node.Errorf(node.Invalid, "cannot register %q: a version has letters, digits, dots and -", id)
+	if err := checkObject(id); err != nil {
+		return err
 	}
 	o, err := newObject(contract)
 	if err != nil {
 		return node.Errorf(node.Invalid, "cannot register %s: %w", id, err)
 	}
 	return s.objects.register(id, o)
+}
+
+// checkObject says what is wrong with an object's name and version.
+func checkObject(id zbus.ObjectID) error {
+	if !moduleForm.MatchString(id.Name) {
+		return node.Errorf(node.Invalid, "cannot register %q: a name has letters, digits, - and _", id)
+	}
+	if id.Version != "" && !versionForm.MatchString(string(id.Version)) {
+		return node.Errorf(node.Invalid, "cannot register %q: a version has letters, digits, dots and -", id)
+	}
+	return nil
 }
 
 func newObject(contract reflect.Value) (*object, error) {

@@ -16,6 +16,8 @@ type Config struct {
 	Policy Policy
 	// Demand returns a reservation's demand; Invalid when it can't be told.
 	Demand func(r *workload.Reservation) (provisioner.Demand, error)
+	// Off is the module that the operator has switched off and workloads of a type need; empty for none. nil: all are on.
+	Off func(t workload.Type) string
 	// Offer returns the node's capacity, used or not.
 	Offer func(ctx context.Context) (Offer, error)
 }
@@ -61,11 +63,17 @@ func retryable(err error) node.Kind {
 }
 
 // Admit checks whether there is room for r beside its user's and all users' usage, neither of which
-// counts r. It waits for nothing. Invalid when r's demand can't be told; else Policy.Check's error.
+// counts r. It waits for nothing. Invalid when r's demand can't be told, Refused when its module is switched off; else
+// Policy.Check's error.
 func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer Offer) error {
 	need, err := a.cfg.Demand(r)
 	if err == nil {
 		err = a.cfg.Policy.contained(r)
+	}
+	if err == nil && a.cfg.Off != nil {
+		if off := a.cfg.Off(r.Type); off != "" {
+			err = node.Errorf(node.Refused, "cannot admit %s: type is %q, which needs the module %s: the node's operator has switched that off", r.ID, r.Type, off)
+		}
 	}
 	if err != nil {
 		return err

@@ -44,3 +44,26 @@ func TestAnOperatorDemandsLess(t *testing.T) {
 		t.Errorf("a volume: %v", err)
 	}
 }
+
+// TestModulesThatAreSwitchedOff: what needs one is refused, whatever room there is.
+func TestModulesThatAreSwitchedOff(t *testing.T) {
+	a, err := admit.New(admit.Config{
+		Demand: func(*workload.Reservation) (provisioner.Demand, error) { return provisioner.Demand{}, nil },
+		Offer:  func(context.Context) (admit.Offer, error) { return admit.Offer{}, nil },
+		Off: func(t workload.Type) string {
+			if t == workload.TypeZDB {
+				return "zdb"
+			}
+			return ""
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []workload.Type{workload.TypeZDB, workload.TypeVolume, workload.TypeDebug} {
+		err := a.Admit(&workload.Reservation{ID: "1-1", Type: kind}, store.Usage{}, store.Usage{}, admit.Offer{})
+		if refused := node.KindOf(err) == node.Refused && strings.Contains(err.Error(), "the module zdb"); refused != (kind == workload.TypeZDB) || !refused && err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}

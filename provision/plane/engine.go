@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
@@ -24,6 +25,10 @@ import (
 type EngineConfig struct {
 	// Orders carries the operator's orders out.
 	Orders Orders
+	// Needs are the modules, on the bus, that workloads of each type need: the engine holds those that a workload
+	// on the node needs. Held is called when it holds or has released one.
+	Needs map[workload.Type][]string
+	Held  func()
 	// ClockChanged tells the engine that the trust in the node's time has changed. It doesn't block.
 	ClockChanged func()
 	Log          zerolog.Logger
@@ -47,6 +52,8 @@ type Engine struct {
 
 	// ended are the shown tombstones, the oldest first; for the controller alone.
 	ended []string
+	// types are those of the shown workloads of which something is or will be on the node; for the controller alone.
+	types map[string]workload.Type
 }
 
 // mostEnded is how many tombstones are shown: a node remembers many more than anybody reads. The store has all.
@@ -54,7 +61,10 @@ const mostEnded = 1000
 
 // NewEngine makes the controller.
 func NewEngine(c EngineConfig) *Engine {
-	e := &Engine{cfg: c, events: newRecorder(c.Log), wake: make(chan struct{}, 1), shown: map[string]work.WorkloadSpec{}, gone: map[string]bool{}}
+	if c.Held == nil {
+		c.Held = func() {}
+	}
+	e := &Engine{cfg: c, events: newRecorder(c.Log), wake: make(chan struct{}, 1), shown: map[string]work.WorkloadSpec{}, gone: map[string]bool{}, types: map[string]workload.Type{}}
 	e.orders = newOrderDesk(c.Orders, c.Log, e.kick)
 	return e
 }
@@ -100,7 +110,7 @@ func (e *Engine) Name() string { return "Engine" }
 
 // Inputs implements controller.Controller.
 func (e *Engine) Inputs() []controller.Input {
-	return []controller.Input{strong(&work.Order{}), weak(&host.Clock{})}
+	return []controller.Input{strong(&work.Order{}), strong(&host.Module{}), weak(&host.Clock{})}
 }
 
 // Outputs implements controller.Controller.
@@ -136,6 +146,9 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 		if err := e.show(ctx, r); err != nil {
 			return err
 		}
+		if err := e.hold(ctx, r); err != nil {
+			return err
+		}
 		if err := e.orders.handle(ctx, r); err != nil {
 			return err
 		}
@@ -151,6 +164,37 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 		case <-r.EventCh():
 		}
 	}
+}
+
+// hold has its finalizer on the modules that workloads on the node need, and on no other.
+func (e *Engine) hold(ctx context.Context, r controller.Runtime) error {
+	needed := map[string]bool{}
+	for _, t := range e.types {
+		for _, name := range e.cfg.Needs[t] {
+			needed[name] = true
+		}
+	}
+	modules, err := safe.ReaderListAll[*host.Module](ctx, r)
+	if err != nil {
+		return errors.Wrap(err, "cannot list the modules")
+	}
+	for m := range modules.All() {
+		md := m.Metadata()
+		held := md.Finalizers().Has(engineFinalizer)
+		switch {
+		case needed[md.ID()] == held:
+			continue
+		case held:
+			err = r.RemoveFinalizer(ctx, md, engineFinalizer)
+		default:
+			err = r.AddFinalizer(ctx, md, engineFinalizer)
+		}
+		if ignoreMissing(err) != nil {
+			return errors.Wrapf(err, "cannot hold or release the module %s", md.ID())
+		}
+		e.cfg.Held()
+	}
+	return nil
 }
 
 // trust is what the clock is trusted for, empty while that isn't known.
@@ -259,6 +303,11 @@ func (e *Engine) showOne(ctx context.Context, r controller.ReaderWriter, s work.
 	if phase.Tombstone() {
 		e.ended = append(e.ended, s.ID)
 	}
+	if phase.Tombstone() || phase == lifecycle.Waiting {
+		delete(e.types, s.ID)
+	} else {
+		e.types[s.ID] = s.Type
+	}
 	return nil
 }
 
@@ -278,6 +327,7 @@ func (e *Engine) remove(ctx context.Context, r controller.ReaderWriter, id strin
 	if ignoreMissing(err) != nil {
 		return errors.Wrapf(err, "cannot remove workload %s", id)
 	}
+	delete(e.types, id)
 	e.ended = slices.DeleteFunc(e.ended, func(each string) bool { return each == id })
 	return nil
 }

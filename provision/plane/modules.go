@@ -27,7 +27,11 @@ type Modules struct {
 	Poke func()
 	// Ask asks the module of that name, and fills its members of the spec. It has to return when ctx is done.
 	Ask func(ctx context.Context, name string, spec *host.ModuleSpec) error
-	Log zerolog.Logger
+	// Off reports whether the operator has switched a module off, Switch opens or closes it; neither waits. One that is
+	// switched off is open as long as workloads need it, which its finalizers say.
+	Off    func(name string) bool
+	Switch func(name string, on bool)
+	Log    zerolog.Logger
 
 	mu sync.Mutex
 	// again are closed, by module, when a question that began later is answered; poked counts the wishes for one.
@@ -115,14 +119,26 @@ func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRu
 	for _, answered := range m.take(name) {
 		defer close(answered)
 	}
+	needed, err := needed(ctx, r, name)
+	if err != nil {
+		return err
+	}
+	off := m.Off(name)
+	m.Switch(name, needed || !off)
+	if off && !needed {
+		return m.disabled(ctx, r, name)
+	}
 	asked, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	spec := host.ModuleSpec{Name: name}
-	err := guarded(m.Log, "status of "+name, func() error { return m.Ask(asked, name, &spec) })
+	err = guarded(m.Log, "status of "+name, func() error { return m.Ask(asked, name, &spec) })
 	if ctx.Err() != nil {
 		return nil
 	}
 	running := resources.Is(host.Running, "Answers", "")
+	if off {
+		running = resources.Is(host.Running, "WaitsForWorkloads", "it is switched off, and closes when the last workload that needs it has left")
+	}
 	if err != nil {
 		spec.Error = err.Error()
 		if spec.Reason == "" {
@@ -130,16 +146,38 @@ func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRu
 		}
 		running = resources.Not(host.Running, spec.Reason, spec.Error)
 	}
-	written := safe.WriterModify(ctx, r, host.NewModule(host.ModuleSpec{Name: name}), func(is *host.Module) error {
-		spec.Conditions = resources.Dated([]resources.Condition{running}, is.TypedSpec().Conditions, time.Now().UTC())
-		*is.TypedSpec() = spec
-		return nil
-	})
-	if written != nil {
-		return errors.Wrapf(written, "cannot show the module %s", name)
+	if written := m.write(ctx, r, spec, running); written != nil {
+		return written
 	}
 	if err != nil {
 		return controller.NewRequeueInterval(backoff.Around(askAgain))
 	}
 	return controller.NewRequeueInterval(backoff.Around(askEvery))
+}
+
+// disabled shows a module that is switched off.
+func (m *Modules) disabled(ctx context.Context, r controller.QRuntime, name string) error {
+	spec := host.ModuleSpec{Name: name, Phase: "Disabled", Reason: "SwitchedOff"}
+	if err := m.write(ctx, r, spec, resources.Not(host.Running, spec.Reason, "it is switched off")); err != nil {
+		return err
+	}
+	return controller.NewRequeueInterval(backoff.Around(askEvery))
+}
+
+// needed reports whether somebody holds a module.
+func needed(ctx context.Context, r controller.Reader, name string) (bool, error) {
+	is, err := safe.ReaderGetByID[*host.Module](ctx, r, name)
+	if err != nil {
+		return false, errors.Wrapf(ignoreMissing(err), "cannot read the module %s", name)
+	}
+	return !is.Metadata().Finalizers().Empty(), nil
+}
+
+func (m *Modules) write(ctx context.Context, r controller.QRuntime, spec host.ModuleSpec, running resources.Condition) error {
+	err := safe.WriterModify(ctx, r, host.NewModule(host.ModuleSpec{Name: spec.Name}), func(is *host.Module) error {
+		spec.Conditions = resources.Dated([]resources.Condition{running}, is.TypedSpec().Conditions, time.Now().UTC())
+		*is.TypedSpec() = spec
+		return nil
+	})
+	return errors.Wrapf(err, "cannot show the module %s", spec.Name)
 }

@@ -171,7 +171,7 @@ func TestNetworksFollowTheirModule(t *testing.T) {
 			return []resource.Resource{parts.NewNetwork(nodeNetwork("1-1", n)), parts.NewNetwork(nodeNetwork("2-1", n)), parts.NewNetwork(nodeNetwork("1-1", 7))}, nil
 		},
 	})
-	p.AddQueued(&Modules{Poke: func() {}, Log: zerolog.Nop(), Ask: func(context.Context, string, *host.ModuleSpec) error {
+	p.AddQueued(&Modules{Poke: func() {}, Off: func(string) bool { return false }, Switch: func(string, bool) {}, Log: zerolog.Nop(), Ask: func(context.Context, string, *host.ModuleSpec) error {
 		if down.Load() {
 			return context.DeadlineExceeded
 		}

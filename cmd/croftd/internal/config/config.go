@@ -63,6 +63,9 @@ type Config struct {
 	// MaxRecords is the maximum of remembered reservations of all users; 0 is no limit.
 	MaxRecords uint64
 
+	// ModulesOff are the names of modules that the operator has switched off.
+	ModulesOff []string
+
 	AllowUsers []string
 	DebugUsers []string
 	// AllowPrivate are the non-public destinations that tenants may reach.

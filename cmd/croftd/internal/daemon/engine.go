@@ -12,6 +12,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/clock"
@@ -126,9 +127,7 @@ func (d *daemon) openStore(b *engineParts, c *deferredClock, changed kick) error
 	}
 	newNode := err == nil
 	var opened atomic.Pointer[store.FSStore]
-	if err := b.openMirrors(d.Config, &opened, changed); err != nil {
-		return err
-	}
+	b.openMirrors(d.Config, &opened, changed)
 	b.store, err = store.Open(store.Config{
 		Root: storeFolder(d.Config.Config), Log: d.Log, NewNode: newNode, Clock: c, BirthClock: vouchedClock{c},
 		Demand: b.sizes.demand, OnChange: b.mirrors.Mark,
@@ -193,6 +192,7 @@ func (d *daemon) admission(m clients, b *engineParts) (*admit.Admission, error) 
 	policy.PerUser.CPU, policy.PerUser.Memory, policy.PerUser.SSD, policy.PerUser.HDD = limit.CPU, limit.Memory, limit.SSD, limit.HDD
 	return admit.New(admit.Config{
 		Policy: policy, Demand: b.sizes.demand,
+		Off: func(t workload.Type) string { return module.SwitchedOff(d.Modules, d.settings.off(), t) },
 		Offer: func(ctx context.Context) (admit.Offer, error) {
 			host, err := b.machine.known(ctx)
 			if err != nil {

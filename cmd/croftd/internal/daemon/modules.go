@@ -3,15 +3,19 @@ package daemon
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/plane"
 )
 
 // startModules opens the modules of this process, each by itself: one that fails or hangs touches no other.
@@ -27,7 +31,8 @@ func (d *daemon) startModules(parts *supervise.Group) error {
 		return nil
 	}
 	supervisor, err := module.NewSupervisor(module.SupervisorConfig{
-		Modules: own, Host: d.host(), Facts: module.ReadFacts, Watcher: d.phases, Log: d.Log,
+		Modules: own, Off: d.closed(), Host: d.host(), Facts: module.ReadFacts, Watcher: d.phases, Log: d.Log,
+		Backoff: backoff.Backoff{Base: time.Second, Max: longestAway},
 	})
 	if err != nil {
 		return err
@@ -35,6 +40,18 @@ func (d *daemon) startModules(parts *supervise.Group) error {
 	d.settings.modules = supervisor
 	parts.Start(supervise.Part{Name: "modules", Run: supervisor.Run, Within: module.StopTimeout})
 	return nil
+}
+
+// longestAway is the longest pause between two attempts to open a module.
+const longestAway = 15 * time.Second
+
+// closed are the modules that are switched off and not opened yet: the engine has those opened that its workloads need. A module that is a
+// process of its own can't be opened by the engine: its operator ends the process.
+func (d *daemon) closed() []string {
+	if d.Process != module.Whole {
+		return nil
+	}
+	return d.settings.off()
 }
 
 // phases are the phases of the modules of this process.
@@ -102,4 +119,32 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 		}
 		return nil
 	}
+}
+
+// modules is the controller that asks the modules for their states, and opens and closes those that an operator may switch off.
+func (d *daemon) modules(m clients, changed kick) *plane.Modules {
+	out := &plane.Modules{Poke: changed.kick, Ask: d.phases.asker(d.Modules, m), Log: d.Log}
+	byBus := map[string]string{}
+	for _, each := range d.Modules {
+		out.Names = append(out.Names, each.Bus)
+		byBus[each.Bus] = each.Name
+	}
+	out.Off = func(name string) bool { return slices.Contains(d.settings.off(), byBus[name]) }
+	out.Switch = func(name string, on bool) {
+		if here := d.settings.modules; here != nil {
+			_ = here.Switch(byBus[name], on) // it fails for a module of another process, which its operator ends
+		}
+	}
+	return out
+}
+
+// needs are the modules, on the bus, that workloads of each type need and an operator may switch off.
+func needs(all []module.Descriptor) map[workload.Type][]string {
+	out := map[workload.Type][]string{}
+	for _, each := range all {
+		for _, t := range each.Serves {
+			out[t] = append(out[t], each.Bus)
+		}
+	}
+	return out
 }

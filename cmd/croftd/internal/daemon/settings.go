@@ -4,11 +4,10 @@ import (
 	"context"
 	stderrors "errors"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,6 +26,9 @@ type settings struct {
 	// modules are those of this process; nil when it has none.
 	modules *module.Supervisor
 
+	// switchedOff are the modules that are switched off: who reads them never waits for a reload.
+	switchedOff atomic.Pointer[[]string]
+
 	mu    sync.Mutex
 	force *config.Loaded
 	// needsRestart are settings that were read since and take effect when croftd is started again.
@@ -38,8 +40,13 @@ type settings struct {
 }
 
 func newSettings(c Config) *settings {
-	return &settings{read: c.Reload, log: c.Log, force: c.Loaded}
+	s := &settings{read: c.Reload, log: c.Log, force: c.Loaded}
+	s.switchedOff.Store(&c.ModulesOff)
+	return s
 }
+
+// off are the names of the modules that are switched off.
+func (s *settings) off() []string { return *s.switchedOff.Load() }
 
 // engine has what the engine's process does with settings.
 func (s *settings) engine(hooks func(folder string) error, event func(work.EventSpec), changed func()) {
@@ -89,6 +96,7 @@ func (s *settings) apply() (string, error) {
 		}
 	}
 	s.force, s.needsRestart = merged, changes.NeedsRestart
+	s.switchedOff.Store(&merged.Config.ModulesOff)
 	var restarted []string
 	for _, name := range changes.Restart {
 		if s.modules == nil {
@@ -131,11 +139,8 @@ func (s *settings) tell(name, message string) {
 	s.event(work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "node", Message: message, Last: time.Now().UTC()})
 }
 
-// run reloads the settings at each SIGHUP, until ctx is done.
-func (s *settings) run(ctx context.Context) error {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+// run reloads the settings at each hangup, until ctx is done.
+func (s *settings) run(ctx context.Context, hangups <-chan os.Signal) error {
 	for {
 		select {
 		case <-ctx.Done():

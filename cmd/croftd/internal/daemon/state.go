@@ -49,19 +49,21 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{Orders: orders{v, d.settings}, ClockChanged: v.clockChanged, Log: d.Log})}
+	v.plane, v.modules = p, d.modules(m, v.wake.modules)
+	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{
+		Orders: orders{v, d.settings}, Needs: needs(d.Modules), Held: v.modules.Again, ClockChanged: v.clockChanged, Log: d.Log,
+	})}
 	v.dropped = s.engine.Dropped
 	s.events = make(chan hooks.Event)
 	if s.hooks, err = openHooks(d.Config, s.events, v.mirrorCheck()); err != nil {
 		_ = p.Close()
 		return nil, err
 	}
-	d.settings.engine(s.hooks.load, s.engine.Event, v.wake.node.kick)
+	d.settings.engine(s.hooks.load, s.engine.Event, func() {
+		v.wake.node.kick()
+		v.modules.Again()
+	})
 	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
-	v.plane, v.modules = p, &plane.Modules{Poke: v.wake.modules.kick, Ask: d.phases.asker(d.Modules, m), Log: d.Log}
-	for _, each := range d.Modules {
-		v.modules.Names = append(v.modules.Names, each.Bus)
-	}
 	d.phases.notify(func(name string, is module.State) {
 		if e, happened := moduleEvent(name, is, time.Now().UTC()); happened {
 			s.engine.Event(e)

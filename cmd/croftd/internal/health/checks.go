@@ -17,10 +17,13 @@ import (
 // awayAfter is how long the explorer may be silent before that is a warning.
 const awayAfter = 5 * time.Minute
 
+// behindAfter is how long a mirror may lack a change before that is a warning.
+const behindAfter = 10 * time.Minute
+
 // Judge derives readiness for new reservations from a status. Running workloads are kept whatever the
 // result.
 func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host.ReadinessSpec {
-	checks := []host.Check{started(s), store(s.Store), birth(s.Store), mirrors(s.Mirrors), clock(s.Clock), explorer(s, now), bus(s)}
+	checks := []host.Check{started(s), store(s.Store), birth(s.Store), mirrors(s.Mirrors, now), clock(s.Clock), explorer(s, now), bus(s, modules)}
 	for _, m := range modules {
 		if m.Check != nil {
 			checks = append(checks, m.Check(s))
@@ -60,12 +63,14 @@ func birth(s host.StoreSpec) host.Check {
 }
 
 // mirrors never fails: the store is the truth without them.
-func mirrors(all []host.MirrorSpec) host.Check {
+func mirrors(all []host.MirrorSpec, now time.Time) host.Check {
 	var faults []string
 	for _, m := range all {
 		switch {
 		case m.Error != "":
 			faults = append(faults, fmt.Sprintf("%s is %d files behind: %s", m.Instance, m.Lag, m.Error))
+		case !m.Oldest.IsZero() && now.Sub(m.Oldest) > behindAfter:
+			faults = append(faults, fmt.Sprintf("%s is %d files behind: the first of them changed %s ago", m.Instance, m.Lag, now.Sub(m.Oldest).Round(time.Second)))
 		case !m.Complete:
 			faults = append(faults, m.Instance+" doesn't have the whole store yet")
 		case m.Unfit > 0:
@@ -103,15 +108,31 @@ func explorer(s nodestatus.Status, now time.Time) host.Check {
 	return host.Pass("explorer", "in contact")
 }
 
-func bus(s nodestatus.Status) host.Check {
-	var silent []string
+// bus fails where a module doesn't answer that the node can't be without: without one of the others, only the types of workloads wait that
+// need it.
+func bus(s nodestatus.Status, modules []module.Descriptor) host.Check {
+	optional := map[string]bool{}
+	for _, m := range modules {
+		optional[m.Bus] = len(m.Serves) > 0
+	}
+	var silent, off []string
+	level := host.Warn
 	for _, m := range s.Modules {
-		if m.Error != "" {
+		switch {
+		case m.Phase == string(module.Disabled):
+			off = append(off, m.Name)
+		case m.Error != "":
 			silent = append(silent, m.Name+" ("+m.Error+")")
+			if !optional[m.Name] {
+				level = host.Fail
+			}
 		}
 	}
-	if len(silent) > 0 {
-		return host.Fail("bus", "modules that don't answer: "+strings.Join(silent, ", "))
+	switch {
+	case len(silent) > 0:
+		return level("bus", "modules that don't answer: "+strings.Join(silent, ", "))
+	case len(off) > 0:
+		return host.Pass("bus", "every module answers but those that are switched off: "+strings.Join(off, ", "))
 	}
 	return host.Pass("bus", "every module answers")
 }

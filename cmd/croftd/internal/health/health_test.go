@@ -71,6 +71,18 @@ func TestReadinessCauses(t *testing.T) {
 		{"never", func(s *nodestatus.Status) { s.Explorer.LastContact, s.Explorer.LastError = nil, "refused" }, "explorer", host.Warning, "no contact since the start: refused"},
 		{"away", func(s *nodestatus.Status) { old := now.Add(-time.Hour); s.Explorer.LastContact = &old }, "explorer", host.Warning, "last contact 1h0m0s ago"},
 		{"module", func(s *nodestatus.Status) { s.Modules[0].Error = "no answer" }, "bus", host.Failing, "storage (no answer)"},
+		{"a module that the node can be without", func(s *nodestatus.Status) {
+			s.Modules = append(s.Modules, host.ModuleSpec{Name: node.ZDBModule, Error: "no answer"})
+		}, "bus", host.Warning, node.ZDBModule + " (no answer)"},
+		{"a module that is switched off", func(s *nodestatus.Status) {
+			s.Modules = append(s.Modules, host.ModuleSpec{Name: node.ZDBModule, Phase: "Disabled"})
+		}, "bus", host.Good, "but those that are switched off: " + node.ZDBModule},
+		{"a mirror that is slow", func(s *nodestatus.Status) {
+			s.Mirrors = []host.MirrorSpec{{Instance: "s3-1", Up: true, Complete: true, Lag: 7, Oldest: now.Add(-time.Hour)}}
+		}, "mirrors", host.Warning, "s3-1 is 7 files behind: the first of them changed 1h0m0s ago"},
+		{"a mirror that is busy", func(s *nodestatus.Status) {
+			s.Mirrors = []host.MirrorSpec{{Instance: "s3-1", Up: true, Complete: true, Lag: 7, Oldest: now.Add(-time.Minute)}}
+		}, "mirrors", host.Good, "1 have the store"},
 		{"broken pool", func(s *nodestatus.Status) {
 			s.Storage.BrokenPools = []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}}
 		}, "pools", host.Warning, "hdd1 (bad superblock)"},

@@ -18,6 +18,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/resources/host"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // Descriptor describes a module. Name, Bus, Summary and Open are required.
@@ -41,6 +42,12 @@ type Descriptor struct {
 	Settings []config.Setting
 	// Commands are the module's commands for a stopped node.
 	Commands []Command
+
+	// Objects are the module's objects on the bus. While it doesn't run, their calls are answered with the reason.
+	Objects []zbus.ObjectID
+	// Serves are the types of workloads that need the module, where nothing else does: an operator may switch it off, and
+	// the node is ready without it. nil for a module that a node can't be without.
+	Serves []workload.Type
 
 	// Constraints are what the module needs and the machine doesn't have: while there are any, it isn't opened.
 	// nil where it needs nothing.
@@ -148,7 +155,7 @@ func Settings(all []Descriptor) []config.Setting {
 	for _, d := range all {
 		out = append(out, config.OfReader(d.Name, slices.Clone(d.Settings))...)
 	}
-	return out
+	return append(out, off(all)...)
 }
 
 // SupportFirst returns the modules in the order in which they start.

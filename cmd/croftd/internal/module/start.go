@@ -5,11 +5,14 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/debug"
@@ -89,6 +92,9 @@ func (d Descriptor) load(ctx context.Context, h Host) (run func(ctx context.Cont
 			err = register(server)
 		}
 	}
+	if err == nil {
+		err = d.registered(server)
+	}
 	if err != nil {
 		_ = m.close(ctx)
 		return nil, err
@@ -107,6 +113,18 @@ func (d Descriptor) load(ctx context.Context, h Host) (run func(ctx context.Cont
 		}
 		return err
 	}, nil
+}
+
+// registered holds that the objects of an open module are those of its descriptor.
+func (d Descriptor) registered(server *bus.Server) error {
+	if d.Objects == nil {
+		return nil
+	}
+	byName := func(a, b zbus.ObjectID) int { return strings.Compare(a.String(), b.String()) }
+	if want, have := slices.SortedFunc(slices.Values(d.Objects), byName), server.Status().Objects; !slices.Equal(want, have) {
+		return errors.Errorf("cannot open module %s: it serves the objects %v, its descriptor has %v", d.Name, have, want)
+	}
+	return nil
 }
 
 func (m *Instance) close(ctx context.Context) error {

@@ -98,6 +98,9 @@ type supervised struct {
 	config config.Config
 	off    bool
 	state  State
+	// standIn answers the module's calls while it doesn't run; nil while nobody does. It belongs to the queue's worker of
+	// this module, and to Run after that.
+	standIn *standIn
 	// cancel ends the module's start or run in progress; done is closed when that is over. Both are nil
 	// without one.
 	cancel context.CancelFunc
@@ -144,7 +147,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.stop(d.Name)
 	}
 	end()
-	return <-ended
+	err := <-ended
+	for _, m := range s.modules {
+		m.vacate()
+	}
+	return err
 }
 
 // stop ends a module for good, and waits for it.
@@ -176,23 +183,34 @@ func (s *Supervisor) interrupt(name string) <-chan struct{} {
 
 // Restart closes a module and opens it with other settings. It doesn't wait. The others aren't touched.
 func (s *Supervisor) Restart(name string, c config.Config) error {
-	return s.change(name, func(m *supervised) { m.config = c })
+	return s.change(name, func(m *supervised) bool {
+		m.config = c
+		return true
+	})
 }
 
-// Switch closes a module, or opens it again. It doesn't wait.
+// Switch closes a module, or opens it again, unless it is that already. It doesn't wait.
 func (s *Supervisor) Switch(name string, on bool) error {
-	return s.change(name, func(m *supervised) { m.off = !on })
+	return s.change(name, func(m *supervised) (changed bool) {
+		changed = m.off == on
+		m.off = !on
+		return changed
+	})
 }
 
-func (s *Supervisor) change(name string, change func(m *supervised)) error {
+// change changes a module's settings; if change reports that something is different, the module is closed and opened anew.
+func (s *Supervisor) change(name string, change func(m *supervised) bool) error {
 	s.mu.Lock()
 	m := s.modules[name]
 	if m == nil {
 		s.mu.Unlock()
 		return errors.Errorf("cannot change module %q: it must be one of this process's", name)
 	}
-	change(m)
+	changed := change(m)
 	s.mu.Unlock()
+	if !changed {
+		return nil
+	}
 	s.interrupt(name)
 	s.queue.Add(name) // after what it does now
 	return nil
@@ -254,10 +272,12 @@ func (s *Supervisor) keep(ctx context.Context, name string) error {
 	defer over()
 	if s.isOff(m) {
 		s.set(m, Disabled, ReasonSwitchedOff, "it is switched off")
+		s.fill(m)
 		return nil
 	}
 	if err := s.constrained(m); err != nil {
 		s.set(m, Pending, ReasonConstraintUnmet, err.Error())
+		s.fill(m)
 		return err
 	}
 	s.set(m, Loading, "", "")
@@ -267,8 +287,10 @@ func (s *Supervisor) keep(ctx context.Context, name string) error {
 			return nil // interrupted
 		}
 		s.set(m, Failed, ReasonLoadFailed, err.Error())
+		s.fill(m)
 		return err
 	}
+	m.vacate()
 	if ctx.Err() == nil { // else it is closed at once
 		s.set(m, Running, "", "")
 	}
@@ -284,6 +306,7 @@ func (s *Supervisor) keep(ctx context.Context, name string) error {
 		err = errors.New("it ended by itself")
 	}
 	s.set(m, Failed, ReasonEnded, err.Error())
+	s.fill(m)
 	if time.Since(began) > s.cfg.Backoff.Max {
 		s.cfg.Log.Error().Str("module", name).Err(err).Msg("module ended: it is opened again")
 		s.queue.AddAfter(name, s.cfg.Backoff.Base)
@@ -334,6 +357,7 @@ func (s *Supervisor) open(ctx context.Context, m *supervised, h Host) (run func(
 	case <-opened:
 	case <-late.C:
 		s.set(m, Failed, ReasonLoadFailed, "it isn't open after "+s.cfg.Patience.String()+", and still waited for")
+		s.fill(m)
 		<-opened
 	}
 	return run, err

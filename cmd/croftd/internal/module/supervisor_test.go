@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // patience bounds each wait of these tests.
@@ -366,5 +368,66 @@ func TestASupervisorNeedsItsParts(t *testing.T) {
 	}
 	if _, err := module.NewSupervisor(module.SupervisorConfig{Modules: []module.Descriptor{{Name: fmt.Sprint(1)}}}); err == nil {
 		t.Error("it is made without a bus")
+	}
+}
+
+// TestWhoCallsAModuleThatDoesntRunLearnsWhy: at once, each time, whatever keeps it from running; and it answers itself once it runs.
+func TestWhoCallsAModuleThatDoesntRunLearnsWhy(t *testing.T) {
+	one := &fake{name: "one"}
+	d := one.descriptor()
+	d.Objects = []zbus.ObjectID{bus.Object("greeter", "1.0")}
+	var b bus.Bus
+	away := func(context.Context, module.Host) error { return errors.New("cannot reach containerd") }
+	one.opens(away)
+	c := gather(t, func(cfg *module.SupervisorConfig) { b = cfg.Host.Bus }, d)
+	client := bus.NewClient(b, bus.Options{})
+	t.Cleanup(func() { _ = client.Close() })
+	greet := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := client.RequestContext(ctx, "one", bus.Object("greeter", "1.0"), "Greet")
+		return err
+	}
+	refused := func(why string) {
+		t.Helper()
+		if err := greet(); node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "module one doesn't run") || !strings.Contains(err.Error(), why) {
+			t.Errorf("it answers %v, want %q", err, why)
+		}
+	}
+	for range 3 {
+		c.wait(t, "one", module.Failed)
+		refused("it is ")
+		one.opens(nil)
+		c.wait(t, "one", module.Running)
+		if err := greet(); err != nil {
+			t.Errorf("it runs: %v", err)
+		}
+		if err := c.Switch("one", false); err != nil {
+			t.Fatal(err)
+		}
+		c.wait(t, "one", module.Disabled)
+		refused("it is Disabled: it is switched off")
+		one.opens(away)
+		if err := c.Switch("one", true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDescriptorsObjects: a module that doesn't serve what its descriptor says isn't opened.
+func TestDescriptorsObjects(t *testing.T) {
+	one := &fake{name: "one"}
+	d := one.descriptor()
+	d.Objects = []zbus.ObjectID{bus.Object("greeter", "2.0")}
+	c := gather(t, nil, d)
+	if s := c.wait(t, "one", module.Failed); !strings.Contains(s.Message, "its descriptor has") {
+		t.Errorf("%+v", s)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if opened, closed, _ := one.counts(); opened > 0 && opened == closed {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("opened %d, closed %d", opened, closed)
+		}
 	}
 }

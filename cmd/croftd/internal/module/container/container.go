@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
@@ -16,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/image/source"
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/dial"
@@ -23,7 +25,7 @@ import (
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/resources/parts"
-	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // workers is how many calls of the module run at once: questions about containers are answered while
@@ -40,6 +42,10 @@ func Descriptor() module.Descriptor {
 			Name: "down", Usage: "end the stopped node's containers, its own containerd and its log carrier; the node makes them again when it starts",
 			Run: func(ctx context.Context, o module.Order) error { return TakeDown(ctx, o.Config, o.Processes) },
 		}},
+		Objects: []zbus.ObjectID{
+			bus.Object(node.ContainerObject, node.ContainerVersion), bus.Object(node.ImageObject, node.ImageVersion), bus.Object(node.ChangesObject, node.ChangesVersion),
+		},
+		Serves: []workload.Type{workload.TypeContainer, workload.TypeZDB},
 		// Layers are id-mapped in an overlay.
 		Constraints: func(f module.Facts) []module.Unmet { return f.NeedsKernel(5, 19) },
 
@@ -56,58 +62,25 @@ func Descriptor() module.Descriptor {
 	}
 }
 
-// open serves the module before it is open. containerd may start slowly, and a node without it still
-// has volumes and networks: until the module is open, its callers get the reason.
-func open(_ context.Context, h module.Host) (*module.Instance, error) {
+func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 	cfg := moduleConfig(h.Config, h.Log)
 	cfg.Image.Sources.Dialer = h.Dialer
-	if err := cfg.Validate(); err != nil {
+	cfg.Image.Sources.Own = ownImages(h.Config, h.Log)
+	told := changes.New()
+	m, err := container.Open(ctx, cfg, told)
+	if err != nil {
 		return nil, err
 	}
-	l, told := newLazy(), changes.New()
 	return &module.Instance{
 		Workers: workers,
 		Objects: []module.Object{
-			module.Serves[node.Containers](node.ContainerObject, node.ContainerVersion, lazyContainers{l}),
-			module.Serves[node.Images](node.ImageObject, node.ImageVersion, lazyImages{l}),
+			module.Serves(node.ContainerObject, node.ContainerVersion, m.Containers()),
+			module.Serves(node.ImageObject, node.ImageVersion, m.Images()),
 			module.Serves[node.Changes](node.ChangesObject, node.ChangesVersion, told),
 		},
-		Run: func(ctx context.Context) error {
-			cfg.Image.Sources.Own = ownImages(h.Config, h.Log)
-			run(ctx, cfg, told, l)
-			return ctx.Err()
-		},
+		Run:   m.Run,
+		Close: func(context.Context) error { return m.Close() },
 	}, nil
-}
-
-// openPause is the pause before the next attempt to open the module.
-const openPause = 5 * time.Second
-
-// run opens the module, repeatedly until that succeeds, and runs it until ctx is done. It logs each new
-// cause of a failure once.
-func run(ctx context.Context, cfg container.Config, told *changes.Hub, l *lazy) {
-	log := cfg.Log
-	said := ""
-	for ctx.Err() == nil {
-		m, err := container.Open(ctx, cfg, told)
-		l.set(m, err)
-		if err == nil {
-			_ = supervise.Keep(ctx, log, "container", supervise.DefaultBackoff(), m.Run) // Keep logs what ends it
-			l.set(nil, node.Errorf(node.Transient, "the node stops"))
-			if err := m.Close(); err != nil {
-				log.Error().Err(err).Str("module", "container").Str("step", "close").Msg("cannot close the container module cleanly")
-			}
-			return
-		}
-		if text := err.Error(); text != said && ctx.Err() == nil {
-			log.Error().Err(err).Str("module", "container").Str("step", "open").Msg("cannot open the container module: no containers for now; all other types work")
-			said = text
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(openPause):
-		}
-	}
 }
 
 // moduleConfig is the module's configuration, without its dialer.

@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/modules/debug"
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
@@ -29,6 +30,7 @@ func Descriptor() module.Descriptor {
 	return module.Descriptor{
 		Name: Name, Bus: node.DebugModule, Summary: "streams of the node's log lines",
 		Support: true,
+		Objects: []zbus.ObjectID{bus.Object(node.DebugObject, node.DebugVersion), bus.Object(node.LogLinesObject, node.LogLinesVersion)},
 		Open:    open,
 		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
 			_, err := stubs.NewDebugStub(client).List(ctx)

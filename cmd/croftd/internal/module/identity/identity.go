@@ -24,6 +24,11 @@ import (
 func Descriptor() module.Descriptor {
 	return module.Descriptor{
 		Name: "identity", Bus: node.IdentityModule, Summary: "the node's key",
+		Objects: []zbus.ObjectID{
+			bus.Object(node.IdentityObject, node.IdentityVersion),
+			bus.Object(node.VersionObject, node.VersionObjectVersion),
+			bus.Object(node.VersionObject, node.SeedVersionObjectVersion),
+		},
 		Open: open,
 		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
 			_, err := stubs.NewIdentityManagerStub(client).NodeID(ctx)

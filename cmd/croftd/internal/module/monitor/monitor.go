@@ -11,6 +11,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/network"
 	"github.com/croft-edge/croft/modules/monitor"
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/resources/host"
@@ -20,6 +21,12 @@ import (
 func Descriptor() module.Descriptor {
 	return module.Descriptor{
 		Name: "monitor", Bus: node.MonitorModule, Summary: "the machine's facts and load",
+		Objects: []zbus.ObjectID{
+			bus.Object(node.SystemObject, node.SystemVersion),
+			bus.Object(node.HostObject, node.HostVersion),
+			bus.Object(node.SystemObject, node.SeedSystemVersion),
+			bus.Object(node.HostObject, node.SeedHostVersion),
+		},
 		Open: open,
 		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
 			_, err := stubs.NewHostMonitorStub(client).Info(ctx)

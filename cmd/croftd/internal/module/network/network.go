@@ -21,6 +21,7 @@ import (
 	"github.com/croft-edge/croft/modules/network"
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -40,7 +41,8 @@ func Descriptor() module.Descriptor {
 				return network.TakeDown(ctx, moduleConfig(o.Config, zerolog.Nop()))
 			},
 		}},
-		Open: open,
+		Objects: []zbus.ObjectID{bus.Object(node.NetworkObject, node.NetworkVersion), bus.Object(node.NetworkInspectorObject, node.NetworkInspectorVersion), bus.Object(node.TapObject, node.TapVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
+		Open:    open,
 		Ask: func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
 			status, err := stubs.NewNetworksStub(client).Status(ctx)
 			s.Network = &status

@@ -19,6 +19,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/modules/storage"
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
@@ -47,7 +48,8 @@ func Descriptor() module.Descriptor {
 				Run: destroy,
 			},
 		},
-		Open: open,
+		Objects: []zbus.ObjectID{bus.Object(node.StorageObject, node.StorageVersion), bus.Object(node.VDiskObject, node.VDiskVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
+		Open:    open,
 		Ask: func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
 			status, err := stubs.NewStorageStub(client).Status(ctx)
 			s.Storage = &host.Storage{Quota: status.Quota, BrokenDevices: status.BrokenDevices}

@@ -22,6 +22,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
 	"github.com/croft-edge/croft/modules/vm"
 	"github.com/croft-edge/croft/modules/vm/qemu"
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -29,6 +30,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/parts"
 	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // The module's settings.
@@ -53,6 +55,8 @@ func Descriptor() module.Descriptor {
 		Commands: []module.Command{{
 			Name: "down", Usage: "end the stopped node's virtual machines; the node starts them again when it starts", Run: down,
 		}},
+		Objects: []zbus.ObjectID{bus.Object(node.VMObject, node.VMVersion), bus.Object(node.VMImageObject, node.VMImageVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
+		Serves:  []workload.Type{workload.TypeKubernetes},
 		Open:    open,
 		Ask:     ask,
 		Changes: true,

@@ -17,11 +17,13 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/network"
 	"github.com/croft-edge/croft/modules/zdb"
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/parts"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // Descriptor describes the module.
@@ -30,6 +32,8 @@ func Descriptor() module.Descriptor {
 		Name: "zdb", Aliases: []string{node.ZDBModule}, Bus: node.ZDBModule,
 		Summary:  "users' 0-db namespaces and the ports of zdb containers",
 		Settings: settings(),
+		Objects:  []zbus.ObjectID{bus.Object(node.ZDBObject, node.ZDBVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
+		Serves:   []workload.Type{workload.TypeZDB},
 		Open:     open,
 		Ask: func(ctx context.Context, client zbus.Client, _ *host.ModuleSpec) error {
 			_, err := stubs.NewZDBNamespacesStub(client).Servers(ctx)

@@ -1,0 +1,58 @@
+package module
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// standIn answers the calls of a module that doesn't run with the reason why, so that nobody waits for an answer that can't
+// come.
+type standIn struct {
+	leave context.CancelFunc
+	done  chan struct{}
+}
+
+// standInWorkers are enough for answers that wait for nothing.
+const standInWorkers = 1
+
+// fill has the calls of a module answered, unless they are already.
+func (s *Supervisor) fill(m *supervised) {
+	if m.standIn != nil || len(m.Objects) == 0 {
+		return
+	}
+	server, err := bus.NewServer(s.cfg.Host.Bus, m.Bus, bus.Options{Log: s.cfg.Log, Workers: standInWorkers})
+	for _, id := range m.Objects {
+		if err == nil {
+			err = bus.Refuse(server, id, func() error { return s.reason(m) })
+		}
+	}
+	if err != nil {
+		s.cfg.Log.Error().Str("module", m.Name).Err(err).Msg("cannot answer for a module that doesn't run")
+		return
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	m.standIn = &standIn{leave: leave, done: make(chan struct{})}
+	go func() {
+		defer close(m.standIn.done)
+		_ = supervise.Guard(s.cfg.Log, m.Name, func() error { return server.Run(ctx) })
+	}()
+}
+
+// vacate ends the answers of fill. It returns when the last one is given.
+func (m *supervised) vacate() {
+	if m.standIn == nil {
+		return
+	}
+	m.standIn.leave()
+	<-m.standIn.done
+	m.standIn = nil
+}
+
+// reason is why a module doesn't run, for its callers, who may try again.
+func (s *Supervisor) reason(m *supervised) error {
+	is, _ := s.State(m.Name)
+	return node.Errorf(node.Transient, "module %s doesn't run: it is %s: %s", m.Name, is.Phase, is.Message)
+}
