@@ -249,3 +249,37 @@ func TestClockIsAnInput(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOrderIsCarriedOutOnce: also when the controller is started again before it could write the order's result.
+func TestAnOrderIsCarriedOutOnce(t *testing.T) {
+	o := &operator{holding: map[string]bool{"1-1": true}}
+	p := open(t, Config{})
+	trust := make(chan host.ClockSpec, 1)
+	panicked := make(chan struct{})
+	var once sync.Once
+	p.Add(NewEngine(EngineConfig{Orders: o, Log: zerolog.Nop(), ClockChanged: func() {
+		once.Do(func() {
+			close(panicked)
+			panic("for the test")
+		})
+	}}), &Observer{Of: &host.Clock{}, Log: zerolog.Nop(), Every: time.Millisecond, Look: func(context.Context) ([]resource.Resource, error) {
+		select {
+		case is := <-trust:
+			trust <- is
+			return []resource.Resource{host.NewClock(is)}, nil
+		default:
+			return nil, nil
+		}
+	}})
+	run(t, p)
+	give(t, p, "1-1")
+	until(t, "it is begun", func() bool { return o.has(&o.begun, "1-1") })
+	trust <- host.ClockSpec{Level: "stop"}
+	<-panicked
+	until(t, "it is answered", func() bool { return order(t, p, "1-1").TypedSpec().State != "" })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := order(t, p, "1-1").TypedSpec(); len(o.begun) != 1 || s.State != work.OrderFailed {
+		t.Errorf("it was begun %d times, and is %+v", len(o.begun), s)
+	}
+}

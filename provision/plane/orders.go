@@ -65,7 +65,8 @@ func newOrderDesk(orders Orders, log zerolog.Logger, wake func()) *orderDesk {
 	return &orderDesk{orders: orders, log: log, wake: wake, doing: map[resource.ID]context.CancelFunc{}, done: map[resource.ID]outcome{}}
 }
 
-// stop cancels all orders, and waits for them.
+// stop cancels all orders, and waits for them. Their results are written by the next run of the controller, if there is one: no order is carried
+// out twice.
 func (d *orderDesk) stop() {
 	d.mu.Lock()
 	for _, cancel := range d.doing {
@@ -73,9 +74,6 @@ func (d *orderDesk) stop() {
 	}
 	d.mu.Unlock()
 	d.running.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	clear(d.done)
 }
 
 // handle begins new orders, writes the results of those that are done, and releases those that were withdrawn.

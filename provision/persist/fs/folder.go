@@ -24,6 +24,7 @@ const marker = ".machine"
 // folder is one instance's folder.
 type folder struct {
 	settings Settings
+	existing bool
 	hook     atomicfile.Hook
 
 	// working is full while a call uses the disk. A file server that doesn't answer keeps its caller in the kernel for ever: the
@@ -38,8 +39,8 @@ type folder struct {
 	kinds   map[persist.Kind]*atomicfile.Folder
 }
 
-func newFolder(s Settings, hook atomicfile.Hook) *folder {
-	return &folder{settings: s, hook: hook, working: make(chan struct{}, 1), kinds: map[persist.Kind]*atomicfile.Folder{}}
+func newFolder(s Settings, c Config) *folder {
+	return &folder{settings: s, existing: c.Existing, hook: c.Hook, working: make(chan struct{}, 1), kinds: map[persist.Kind]*atomicfile.Folder{}}
 }
 
 // do calls work alone, and returns when it or ctx has ended. work writes nothing that its caller reads after an error.
@@ -50,6 +51,10 @@ func (f *folder) do(ctx context.Context, work func() error) error {
 	select {
 	case f.working <- struct{}{}:
 	case <-ctx.Done():
+		return late()
+	}
+	if ctx.Err() != nil { // of two that are ready, select takes any
+		<-f.working
 		return late()
 	}
 	done := make(chan error, 1)
@@ -73,7 +78,7 @@ func (f *folder) Open(ctx context.Context, machine persist.MachineID) error {
 func (f *folder) open(machine persist.MachineID) error {
 	path := f.settings.Folder
 	f.forget()
-	if !f.settings.Mounted && f.root == nil {
+	if !f.settings.Mounted && !f.existing && f.root == nil {
 		if err := atomicfile.MakeFolder(path, f.hook); err != nil {
 			return err
 		}
@@ -82,7 +87,12 @@ func (f *folder) open(machine persist.MachineID) error {
 	if err != nil {
 		return err
 	}
-	if err := f.claim(machine, f.root == nil); err != nil {
+	if f.existing {
+		err = f.ours(machine)
+	} else {
+		err = f.claim(machine, f.root == nil)
+	}
+	if err != nil {
 		return err
 	}
 	f.root, f.machine = info, machine
@@ -146,6 +156,23 @@ func (f *folder) claim(machine persist.MachineID, may bool) error {
 		return err
 	}
 	return f.ours(machine)
+}
+
+// sync makes the names in a folder durable, as a step of the hook. A file system that can't be written to has nothing to make durable.
+func (f *folder) sync(path string) error {
+	point := atomicfile.Point{Op: atomicfile.SyncDir, Path: path}
+	if f.hook != nil {
+		if err := f.hook(point); err != nil {
+			return err
+		}
+	}
+	if err := f.settle(path); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	if point.After = true; f.hook != nil {
+		return f.hook(point)
+	}
+	return nil
 }
 
 func (f *folder) settle(path string) error {
@@ -273,7 +300,12 @@ func (f *folder) Keys(ctx context.Context, kind persist.Kind) ([]persist.Key, er
 		if err := f.same(); err != nil {
 			return err
 		}
-		entries, err := os.ReadDir(filepath.Join(f.settings.Folder, string(kind)))
+		// What is listed is relied on: a name that an earlier call couldn't sync must not go with the power.
+		path := filepath.Join(f.settings.Folder, string(kind))
+		if err := f.sync(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		entries, err := os.ReadDir(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return errors.WithStack(err)
 		}

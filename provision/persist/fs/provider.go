@@ -25,6 +25,8 @@ type Settings struct {
 // Config says what the provider uses.
 type Config struct {
 	Instances []Settings
+	// Existing brings up only what a machine has used before: nothing is made, and no place becomes a machine's. NotExist for others.
+	Existing bool
 	// Now measures latencies; nil is the machine's clock.
 	Now func() time.Time
 	// Hook stops or fails the durable steps, in tests.
@@ -42,7 +44,7 @@ func New(c Config) (persist.Provider, error) {
 		if err != nil {
 			return nil, err
 		}
-		places = append(places, place.Named{Name: name, Place: newFolder(s, c.Hook)})
+		places = append(places, place.Named{Name: name, Place: newFolder(s, c)})
 	}
 	return place.New(places, c.Now)
 }

@@ -98,8 +98,9 @@ type Mirror struct {
 
 	mu     sync.Mutex
 	status Status
-	// check and replace are asked for by others.
-	check, replace bool
+	// check is asked for by others, and replace, which is told how that went; nil while nobody asks.
+	check   bool
+	replace chan error
 }
 
 // New makes a mirror. Nothing is asked before Run.
@@ -120,8 +121,36 @@ func (m *Mirror) Mark(names ...string) { m.marks.add(time.Now(), names...) }
 // Check has the mirror compared with the store soon, as after a restart.
 func (m *Mirror) Check() { m.ask(func() { m.check = true }) }
 
-// Replace gives up what a held mirror has: it becomes this store's. The operator asks for it.
-func (m *Mirror) Replace() { m.ask(func() { m.check, m.replace = true, true }) }
+// Replace gives up what a held mirror has: it becomes this store's. The operator asks for it. It returns once that is so, or with why it failed:
+// it isn't tried again. Refused when the mirror isn't held, or somebody else asks at the same time.
+func (m *Mirror) Replace(ctx context.Context) error {
+	done := make(chan error, 1)
+	var err error
+	m.ask(func() {
+		switch {
+		case m.replace != nil:
+			err = node.Errorf(node.Refused, "cannot replace the mirror %s: somebody else is replacing it", m.cfg.Instance)
+		case m.status.Held == "":
+			err = node.Errorf(node.Refused, "cannot replace the mirror %s: it isn't known to have another store's files", m.cfg.Instance)
+		default:
+			m.check, m.replace = true, done
+		}
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.replace == done {
+			m.replace = nil
+		}
+		return node.Errorf(node.Transient, "cannot tell whether the mirror %s was replaced: %w", m.cfg.Instance, ctx.Err())
+	}
+}
 
 func (m *Mirror) ask(set func()) {
 	m.mu.Lock()
@@ -160,7 +189,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 		} else {
 			wait = m.cfg.Backoff.Delay(failures)
 		}
-		m.note(err, failures)
+		m.note(err, failures, len(w.unfit))
 		if m.cfg.Changed != nil {
 			m.cfg.Changed(m.Status())
 		}
@@ -170,8 +199,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 }
 
 // note keeps a round's end for Status, and logs the first failure in a row and its end.
-func (m *Mirror) note(err error, failures int) {
+func (m *Mirror) note(err error, failures, unfit int) {
 	m.mu.Lock()
+	m.status.Unfit = unfit
 	was := m.status.Error
 	m.status.Error, m.status.Held = "", ""
 	if err != nil {
@@ -213,18 +243,17 @@ func (m *Mirror) pause(ctx context.Context, wait time.Duration, may bool) {
 func (m *Mirror) round(ctx context.Context, w *writer) error {
 	m.mu.Lock()
 	check, replace := m.check, m.replace
-	m.check = false
+	m.check, m.replace = false, nil
 	m.mu.Unlock()
 	// What was down may have been put back to an older state meanwhile.
 	if check || !w.ready || !m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status {
-		if err := w.connect(ctx, replace); err != nil {
+		err := w.connect(ctx, replace != nil)
+		if replace != nil {
+			replace <- err
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if replace {
-		m.mu.Lock()
-		m.replace = false
-		m.mu.Unlock()
 	}
 	for ctx.Err() == nil {
 		some := m.marks.first(batch)
@@ -234,9 +263,10 @@ func (m *Mirror) round(ctx context.Context, w *writer) error {
 		if err := w.send(ctx, some); err != nil {
 			return err
 		}
-		if err := w.settle(ctx, false); err != nil {
-			return err
-		}
 	}
-	return w.settle(ctx, true)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// Nothing waits: a name is marked right after its write and before the next one's, so that what was sent is the store as it was at one moment.
+	return w.settle(ctx)
 }

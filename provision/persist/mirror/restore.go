@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/provision/persist"
@@ -70,13 +72,19 @@ func Restore(ctx context.Context, c RestoreConfig) (Report, error) {
 	if c.Rebirth == nil || c.Key.Private() == nil || !filepath.IsAbs(c.Folder) {
 		return r.report, node.Errorf(node.Invalid, "cannot restore a store: Rebirth, Key and an absolute Folder must be given")
 	}
+	lock, err := r.hold()
+	if err != nil {
+		return r.report, err
+	}
+	defer func() { _ = lock.Release() }()
 	if err := r.vacant(); err != nil {
+		r.leave()
 		return r.report, err
 	}
 	if err := os.RemoveAll(r.stage); err != nil { // of a restore that was stopped
 		return r.report, node.WithKind(node.Internal, errors.Wrap(err, "cannot restore a store"))
 	}
-	err := r.fill(ctx)
+	err = r.fill(ctx)
 	if err == nil {
 		err = r.Rebirth(r.stage)
 	}
@@ -87,6 +95,7 @@ func Restore(ctx context.Context, c RestoreConfig) (Report, error) {
 		err = r.move()
 	}
 	if err != nil {
+		r.leave()
 		_ = r.step(atomicfile.Remove, r.stage, func() error { return os.RemoveAll(r.stage) })
 		return r.report, node.WithKind(node.KindOf(err), errors.WithMessagef(err, "cannot restore a store from %s", c.Instance))
 	}
@@ -97,18 +106,40 @@ func Restore(ctx context.Context, c RestoreConfig) (Report, error) {
 type restore struct {
 	RestoreConfig
 	place
-	stage  string
+	stage string
+	// made is whether the store's folder was missing.
+	made   bool
 	report Report
 	vault  *seal.Vault
 	list   *list
 }
 
+// hold takes the lock of the store that is to be: until it is released, no node opens a store there, and no other restore begins.
+func (r *restore) hold() (*filelock.Lock, error) {
+	if _, err := os.Lstat(r.Folder); errors.Is(err, os.ErrNotExist) {
+		r.made = true
+	}
+	if err := atomicfile.MakeFolder(r.Folder, r.Hook); err != nil {
+		return nil, node.WithKind(node.Internal, err)
+	}
+	lock, err := filelock.Try(filepath.Join(r.Folder, lockFile))
+	if filelock.Held(err) != nil {
+		return nil, node.Errorf(node.Busy, "cannot restore a store into %s: it is in use, by the node or by another restore: %w", r.Folder, err)
+	}
+	return lock, node.WithKind(node.Internal, errors.Wrapf(err, "cannot lock %s", r.Folder))
+}
+
+// leave removes the folder if it was made for the lock alone. The lock is still held.
+func (r *restore) leave() {
+	if r.made {
+		_ = os.Remove(filepath.Join(r.Folder, lockFile))
+		_ = os.Remove(r.Folder)
+	}
+}
+
 // vacant refuses a folder that has files.
 func (r *restore) vacant() error {
 	all, err := Folder(r.Folder).Names()
-	if _, missing := os.Lstat(r.Folder); errors.Is(missing, os.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -237,20 +268,24 @@ func (r *restore) step(op atomicfile.Op, path string, do func() error) error {
 
 // move puts the stage in the store's place.
 func (r *restore) move() error {
-	// Of an empty store only the lock and folders are left. A folder replaces an empty one.
-	if err := os.RemoveAll(filepath.Join(r.Folder, lockFile)); err != nil {
-		return errors.WithStack(err)
-	}
+	// Of an empty store only the lock, remains of unfinished writes, and folders are left. A folder replaces an empty one. The lock is removed
+	// last: whoever makes another from then on finds either that the rename fails, or the restored store.
 	below, err := os.ReadDir(r.Folder)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return errors.WithStack(err)
 	}
 	for _, e := range below {
+		if e.Name() == lockFile {
+			continue
+		}
 		if err := os.Remove(filepath.Join(r.Folder, e.Name())); err != nil {
 			return errors.WithStack(err)
 		}
 	}
-	if err := r.step(atomicfile.Move, r.Folder, func() error { return os.Rename(r.stage, r.Folder) }); err != nil {
+	if err := os.Remove(filepath.Join(r.Folder, lockFile)); err != nil {
+		return errors.WithStack(err)
+	}
+	if err := r.step(atomicfile.Move, r.Folder, func() error { return unix.Rename(r.stage, r.Folder) }); err != nil {
 		return err
 	}
 	return r.step(atomicfile.SyncDir, filepath.Dir(r.Folder), func() error {

@@ -82,6 +82,9 @@ func (w *writer) connect(ctx context.Context, replace bool) error {
 		return err
 	}
 	w.ready = true
+	w.mirror.mu.Lock()
+	w.mirror.status.Complete, w.mirror.status.Listed = w.there.Complete, w.there.Written
+	w.mirror.mu.Unlock()
 	return nil
 }
 
@@ -163,9 +166,6 @@ func (w *writer) begin(ctx context.Context, found contents, machine persist.Mach
 		w.there.Files = map[string]string{}
 	}
 	w.unlisted, w.unfit = false, map[string]bool{}
-	w.mirror.mu.Lock()
-	w.mirror.status.Complete, w.mirror.status.Listed = w.there.Complete, w.there.Written
-	w.mirror.mu.Unlock()
 	return nil
 }
 
@@ -294,9 +294,10 @@ func (w *writer) refuse(name string, err error) {
 	w.cfg.Log.Warn().Err(err).Str("instance", w.instance).Msg("a file of the store isn't mirrored")
 }
 
-// settle writes the list if it is due, then removes what it doesn't have any more. idle is whether nothing waits to be sent.
-func (w *writer) settle(ctx context.Context, idle bool) error {
-	if !w.unlisted && len(w.stale) == 0 && (w.there.Complete || !idle) {
+// settle writes the list if it is due, then removes what it doesn't have any more. Nothing must wait to be sent: a list of a part of the
+// changes would have a reservation's end without what replaced it.
+func (w *writer) settle(ctx context.Context) error {
+	if !w.dirty() {
 		w.mirror.marks.listed()
 		return nil
 	}
@@ -306,7 +307,7 @@ func (w *writer) settle(ctx context.Context, idle bool) error {
 	w.there.Number++
 	l := w.there
 	l.Written = time.Now().UTC()
-	l.Complete = l.Complete || idle
+	l.Complete = true
 	l.Birth, _ = w.cfg.Birth()
 	if err := w.writeList(ctx, w.vault, &l); err != nil {
 		return err
@@ -314,7 +315,7 @@ func (w *writer) settle(ctx context.Context, idle bool) error {
 	w.there, w.unlisted, w.listed = l, false, time.Now()
 	w.mirror.marks.listed()
 	w.mirror.mu.Lock()
-	w.mirror.status.Complete, w.mirror.status.Listed, w.mirror.status.Unfit = l.Complete, l.Written, len(w.unfit)
+	w.mirror.status.Complete, w.mirror.status.Listed = l.Complete, l.Written
 	w.mirror.mu.Unlock()
 	for key := range w.stale {
 		w.stale[key] = false

@@ -30,11 +30,13 @@ func (p *Provider) Initialize(ctx context.Context, machine persist.MachineID) er
 	if err == nil {
 		return nil
 	}
-	kind := node.Transient // unless each needs somebody's hand
-	if failed := slices.DeleteFunc(all, func(err error) bool { return err == nil }); !slices.ContainsFunc(failed, func(err error) bool { return node.KindOf(err) != node.Refused }) {
-		kind = node.Refused
+	failed := slices.DeleteFunc(all, func(err error) bool { return err == nil })
+	for _, kind := range []node.Kind{node.Refused, node.NotExist} { // each needs somebody's hand
+		if !slices.ContainsFunc(failed, func(err error) bool { return node.KindOf(err) != kind }) {
+			return node.WithKind(kind, err)
+		}
 	}
-	return node.WithKind(kind, err)
+	return node.WithKind(node.Transient, err)
 }
 
 // Instances implements persist.Provider.

@@ -28,6 +28,7 @@ type bucket struct {
 	settings Settings
 	keys     *keyring
 	core     minio.Core
+	existing bool
 	patience time.Duration
 }
 
@@ -48,7 +49,7 @@ func (b *bucket) Open(ctx context.Context, machine persist.MachineID) error {
 	ctx, cancel := b.within(ctx)
 	defer cancel()
 	err := b.ours(ctx, machine)
-	if node.KindOf(err) != node.NotExist {
+	if node.KindOf(err) != node.NotExist || b.existing {
 		return err
 	}
 	// Of two machines that come at the same time, one gets it: with servers that know the condition by their answer, with others as far as

@@ -58,6 +58,8 @@ const (
 // Config says what the provider uses.
 type Config struct {
 	Instances []Instance
+	// Existing brings up only what a machine has used before: no place becomes a machine's. NotExist for others.
+	Existing bool
 	// Secrets has the servers' keys. They are read whenever an instance is brought up: one whose keys are missing is down, and new keys are used
 	// once the server refuses the old ones.
 	Secrets secret.Provider
@@ -148,7 +150,7 @@ func (c Config) bucket(i Instance) (*bucket, *http.Transport, error) {
 	if err != nil {
 		return nil, nil, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot use S3 server %s", clip.Line(i.Endpoint, 100)))
 	}
-	return &bucket{settings: i.Settings, keys: keys, core: minio.Core{Client: client}, patience: cmp.Or(c.Patience, DefaultPatience)}, transport, nil
+	return &bucket{settings: i.Settings, keys: keys, core: minio.Core{Client: client}, existing: c.Existing, patience: cmp.Or(c.Patience, DefaultPatience)}, transport, nil
 }
 
 // Check names the setting that is wrong, its value and what is allowed. node.Invalid.

@@ -4,16 +4,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/plane"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -71,6 +75,40 @@ func TestOpenClock(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestMirrorsNeverStopTheNode: mirrors that can't be made, here because the node's key isn't there, are down, and the store opens.
+func TestMirrorsNeverStopTheNode(t *testing.T) {
+	c := config.Config{StateDir: t.TempDir(), SecretsDir: t.TempDir()}
+	for _, text := range []string{"fs:///backup/croft", "s3://host.example/bucket"} {
+		place, err := mirrors.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Mirrors = append(c.Mirrors, place)
+	}
+	d := &daemon{Config: Config{Config: c, Log: zerolog.Nop()}}
+	b := &engineParts{state: &state{engine: plane.NewEngine(plane.EngineConfig{Log: zerolog.Nop()})}}
+	changed := newKick()
+	if err := d.openStore(b, &deferredClock{}, changed); err != nil {
+		t.Fatalf("the node stops: %v", err)
+	}
+	shown := b.lookMirrors()
+	if len(shown) != len(c.Mirrors) {
+		t.Fatalf("%d mirrors are shown", len(shown))
+	}
+	for at, r := range shown {
+		is := r.(*host.Store).TypedSpec().Mirror
+		if is.Up || is.Complete || is.Place != c.Mirrors[at].Text || !strings.Contains(is.Error, "cannot seal the mirrors of the store") || is.Since.IsZero() {
+			t.Errorf("%+v", is)
+		}
+	}
+	if err := b.store.SetMark(clock.Mark{Time: time.Now()}); err != nil {
+		t.Errorf("the store can't be written to: %v", err)
+	}
+	if err := b.store.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

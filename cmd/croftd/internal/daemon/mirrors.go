@@ -25,8 +25,8 @@ func secrets(c config.Config) secret.Provider {
 	return secret.First(secret.Credentials(os.Getenv(secret.CredentialsVariable)), secret.Folder(c.SecretsDir))
 }
 
-// openMirrors makes the mirrors of the store that opened gets. They run once it is open.
-func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSStore], changed kick) (err error) {
+// openMirrors makes the mirrors of the store that opened gets. They run once it is open. Those that can't be made are down: none stops the node.
+func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSStore], changed kick) {
 	c := mirrors.Config{
 		Places: with.Mirrors, Recovery: with.RecoveryKey, Store: storeFolder(with.Config), Secrets: secrets(with.Config), Log: with.Log,
 		Birth: func() (string, []string) {
@@ -41,12 +41,12 @@ func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSSt
 		},
 	}
 	if len(c.Places) > 0 {
+		var err error
 		if c.Key, err = identity.Key(with.Config); err != nil {
-			return errors.Wrap(err, "cannot seal the mirrors of the store")
+			c.Fault = errors.Wrap(err, "cannot seal the mirrors of the store")
 		}
 	}
-	b.mirrors, err = mirrors.New(c)
-	return err
+	b.mirrors = mirrors.New(c)
 }
 
 // mirrorEvent is what a try to bring a mirror up to date makes known: that the mirror falls behind, and that it isn't behind any more.

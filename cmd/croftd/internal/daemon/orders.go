@@ -40,7 +40,7 @@ func (b *engineParts) carryOut(ctx context.Context, order work.OrderSpec) error 
 	case work.RefuseOlder:
 		return b.store.RefuseOlder()
 	case work.ReplaceMirror:
-		return b.mirrors.Replace(order.Target)
+		return b.mirrors.Replace(ctx, order.Target)
 	case work.Restored:
 		return b.again(b.store.Rebirth())
 	}

@@ -1,8 +1,10 @@
 package mirrors
 
 import (
+	"net"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +35,9 @@ type Place struct {
 // Parse reads a place. Its errors say what is allowed.
 func Parse(text string) (Place, error) {
 	u, err := url.Parse(text)
+	if err == nil && u.Scheme == s3.Kind && strings.Contains(text, "@") {
+		return Place{}, errors.New(Allowed) // a key with a slash, whose parts no error may show
+	}
 	if err != nil || u.User != nil || u.Fragment != "" || u.Opaque != "" || u.RawPath != "" {
 		return Place{}, errors.New(Allowed)
 	}
@@ -48,7 +53,10 @@ func Parse(text string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	for name := range options {
+	for name, values := range options {
+		if strings.Join(values, "") == "" {
+			return Place{}, errors.Errorf("%s; what has no value isn't one of these", Allowed) // it may be a key
+		}
 		return Place{}, errors.Errorf("%s; %q isn't one of these, or is given twice", Allowed, name)
 	}
 	return p, nil
@@ -103,6 +111,34 @@ func take[T string | bool](options url.Values, name string, to *T) error {
 	return nil
 }
 
+// Known reports whether a place may have an option of that name.
+func Known(option string) bool {
+	return slices.Contains([]string{"mounted", "region", "path-style", "tls", "keys"}, option)
+}
+
+// Where is the place without the ways in which it is accessed: two mirrors with the same one would overwrite each other's files.
+func (p Place) Where() string {
+	if p.FS != nil {
+		return fs.Kind + "://" + p.FS.Folder
+	}
+	endpoint, port := strings.ToLower(p.S3.Endpoint), "443"
+	if p.S3.Plain {
+		port = "80"
+	}
+	if _, _, err := net.SplitHostPort(endpoint); err != nil {
+		endpoint = net.JoinHostPort(endpoint, port)
+	}
+	return s3.Kind + "://" + endpoint + "/" + p.S3.Bucket + "/" + p.S3.Prefix
+}
+
+// instance is the name of the place's instance.
+func (p Place) instance() (string, error) {
+	if p.FS != nil {
+		return p.FS.Instance()
+	}
+	return p.S3.Instance()
+}
+
 // For is the place of one machine: in a bucket, machines have a prefix each, which is their ID unless the operator names another.
 func (p Place) For(machine persist.MachineID) Place {
 	if p.S3 != nil && p.S3.Prefix == "" {
@@ -113,12 +149,12 @@ func (p Place) For(machine persist.MachineID) Place {
 	return p
 }
 
-// open makes the place's provider, of one instance. It touches nothing before Initialize.
-func (p Place) open(secrets secret.Provider) (persist.Provider, error) {
+// open makes the place's provider, of one instance. It touches nothing before Initialize; existing is whether that only reads.
+func (p Place) open(secrets secret.Provider, existing bool) (persist.Provider, error) {
 	if p.FS != nil {
-		return fs.New(fs.Config{Instances: []fs.Settings{*p.FS}})
+		return fs.New(fs.Config{Instances: []fs.Settings{*p.FS}, Existing: existing})
 	}
-	return s3.New(s3.Config{Instances: []s3.Instance{{Settings: *p.S3, Keys: p.Keys}}, Secrets: secrets})
+	return s3.New(s3.Config{Instances: []s3.Instance{{Settings: *p.S3, Keys: p.Keys}}, Secrets: secrets, Existing: existing})
 }
 
 // closed closes the idle connections of a provider that has some.

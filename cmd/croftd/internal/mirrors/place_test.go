@@ -59,3 +59,32 @@ func TestMachinesHavePrefixesOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// Two mirrors in one place would overwrite each other's files, however they get there.
+func TestWhereAPlaceIs(t *testing.T) {
+	for _, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"fs:///backup/a", "fs:///backup/a?mounted=true", true},
+		{"fs:///backup/a", "fs:///backup/ab", false},
+		{"s3://host/bucket", "s3://HOST:443/bucket/?keys=other&region=us-east-1&path-style=true", true},
+		{"s3://host/bucket?tls=false", "s3://host:80/bucket?tls=false", true},
+		{"s3://host/bucket?tls=false", "s3://host/bucket", false},
+		{"s3://host/bucket", "s3://host/bucket/farm", false},
+		{"s3://host/bucket", "s3://host/bucket2", false},
+		{"s3://host/bucket", "s3://host2/bucket", false},
+	} {
+		one, err := Parse(c.one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := Parse(c.other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (one.Where() == other.Where()) != c.same {
+			t.Errorf("%s and %s are %s and %s", c.one, c.other, one.Where(), other.Where())
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
@@ -26,6 +27,8 @@ type Config struct {
 	Store   string
 	Birth   func() (id string, ancestors []string)
 	Secrets secret.Provider
+	// Fault, when set, is why there can be no mirror: all of them are down.
+	Fault error
 	// Changed, when set, is called after each try to bring a mirror up to date, with its state before and after. It must not block.
 	Changed func(before, after Status)
 	Log     zerolog.Logger
@@ -43,6 +46,8 @@ type Status struct {
 type Set struct {
 	log zerolog.Logger
 	all []*one
+	// down are the mirrors that can't be made, until the settings are other ones.
+	down []Status
 }
 
 // one is a mirror of the set.
@@ -56,26 +61,53 @@ type one struct {
 	last Status
 }
 
-// New makes a node's mirrors. Nothing is asked before Run.
-func New(c Config) (*Set, error) {
+// New makes a node's mirrors. Nothing is asked before Run. A mirror that can't be made is down, with its error; the store is the truth without it.
+func New(c Config) *Set {
 	s := &Set{log: c.Log}
 	for _, p := range c.Places {
-		o, err := c.open(p.For(persist.MachineID(c.Key.ID())))
-		if err != nil {
-			return nil, err
+		if c.Key.Private() != nil {
+			p = p.For(persist.MachineID(c.Key.ID()))
 		}
-		if slices.ContainsFunc(s.all, func(other *one) bool { return other.instance == o.instance }) {
-			return nil, node.Errorf(node.Invalid, "cannot use mirror %s: the same place is named twice", p.Text)
+		instance, err := p.instance()
+		if err == nil && s.has(instance) {
+			c.Log.Error().Str("mirror", instance).Msg("cannot use a mirror: the same place is named twice; it is used once")
+			continue
+		}
+		var o *one
+		if err == nil {
+			o, err = c.open(p)
+		}
+		if err != nil {
+			s.fail(c, p, instance, err)
+			continue
 		}
 		s.all = append(s.all, o)
 	}
-	return s, nil
+	return s
+}
+
+// has reports whether there is a mirror of that name.
+func (s *Set) has(instance string) bool {
+	return slices.ContainsFunc(s.Status(), func(is Status) bool { return is.Instance == instance })
+}
+
+// fail keeps a mirror that can't be made.
+func (s *Set) fail(c Config, p Place, instance string, err error) {
+	c.Log.Error().Err(err).Str("mirror", instance).Msg("a mirror of the store can't be made; the node goes on without it")
+	is := Status{Status: mirror.Status{Instance: instance, Error: err.Error(), Since: time.Now().UTC()}, Place: p.Text}
+	s.down = append(s.down, is)
+	if c.Changed != nil {
+		c.Changed(Status{}, is)
+	}
 }
 
 func (c Config) open(p Place) (*one, error) {
+	if c.Fault != nil {
+		return nil, c.Fault
+	}
 	o := &one{place: p}
 	var err error
-	if o.provider, err = p.open(c.Secrets); err != nil {
+	if o.provider, err = p.open(c.Secrets, false); err != nil {
 		return nil, err
 	}
 	o.instance = o.provider.Instances()[0]
@@ -88,7 +120,11 @@ func (c Config) open(p Place) (*one, error) {
 			}
 		},
 	})
-	return o, err
+	if err != nil {
+		closed(o.provider)
+		return nil, err
+	}
+	return o, nil
 }
 
 // changed keeps the state of a mirror after a try.
@@ -134,26 +170,31 @@ func (s *Set) Check() {
 	}
 }
 
-// Replace gives up what a held mirror has: it becomes this store's. node.NotExist when there is no mirror of that name.
-func (s *Set) Replace(instance string) error {
+// Replace gives up what a held mirror has: it becomes this store's. node.NotExist when there is no mirror of that name; see mirror.Replace.
+func (s *Set) Replace(ctx context.Context, instance string) error {
 	names := make([]string, 0, len(s.all))
 	for _, o := range s.all {
 		if o.instance == instance {
-			o.Replace()
-			return nil
+			return o.Replace(ctx)
 		}
 		names = append(names, o.instance)
+	}
+	for _, is := range s.down {
+		if is.Instance == instance {
+			return node.Errorf(node.Refused, "cannot replace mirror %q: %s", instance, is.Error)
+		}
+		names = append(names, is.Instance)
 	}
 	return node.Errorf(node.NotExist, "cannot replace mirror %q: there is none of that name, there are %q", instance, names)
 }
 
 // Status is the state of all mirrors. It never waits.
 func (s *Set) Status() []Status {
-	out := make([]Status, 0, len(s.all))
+	out := make([]Status, 0, len(s.all)+len(s.down))
 	for _, o := range s.all {
 		out = append(out, o.status(o.Mirror.Status()))
 	}
-	return out
+	return append(out, s.down...)
 }
 
 // Open opens the place that a restore reads: that of an instance's name among places, or one that is written as the settings have it. It
@@ -165,7 +206,7 @@ func Open(from string, places []Place, machine persist.MachineID, secrets secret
 	}
 	var names []string
 	for _, place := range wanted {
-		p, err := place.For(machine).open(secrets)
+		p, err := place.For(machine).open(secrets, true)
 		if err != nil {
 			return nil, "", nil, err
 		}

@@ -2,6 +2,7 @@ package mirrors_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/provision/persist"
+	"github.com/croft-edge/croft/provision/persist/fs"
 	"github.com/croft-edge/croft/provision/persist/secret"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -62,10 +64,10 @@ func TestMirrorsOfANode(t *testing.T) {
 	for at := range places {
 		w.state("another store's mirror is held", at, func(s mirrors.Status) bool { return s.Held != "" })
 	}
-	if err := w.set.Replace("fs-no"); node.KindOf(err) != node.NotExist || !strings.Contains(err.Error(), instance) {
+	if err := w.set.Replace(t.Context(), "fs-no"); node.KindOf(err) != node.NotExist || !strings.Contains(err.Error(), instance) {
 		t.Errorf("a mirror that there isn't: %v", err)
 	}
-	if err := w.set.Replace(instance); err != nil {
+	if err := w.set.Replace(t.Context(), instance); err != nil {
 		t.Fatal(err)
 	}
 	w.state("it is this store's", 0, func(s mirrors.Status) bool { return s.Held == "" && s.Complete && s.Names == 0 })
@@ -83,17 +85,64 @@ func TestMirrorsOfANode(t *testing.T) {
 	if _, _, _, err := mirrors.Open("fs-no", places, persist.MachineID(key.ID()), w.secrets()); node.KindOf(err) != node.NotExist || !strings.Contains(err.Error(), instance) {
 		t.Errorf("a mirror that the settings don't have: %v", err)
 	}
-	if _, err := mirrors.New(mirrors.Config{Places: append(places, places[0]), Key: key, Store: root, Birth: func() (string, []string) { return "", nil }, Secrets: w.secrets()}); node.KindOf(err) != node.Invalid {
-		t.Errorf("twice the same: %v", err)
+}
+
+// What is wrong with a mirror never stops the node: the same place is used once, and a mirror that can't be made is down, and says why.
+func TestMirrorsThatCannotBeMade(t *testing.T) {
+	key, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []mirrors.Place
+	for _, text := range []string{"fs:///backup/a", "fs:///backup/a", "s3://host.example/bucket", "s3://host.example/bucket/" + key.ID() + "?region=us-east-1&keys=other"} {
+		p, err := mirrors.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, p)
+	}
+	birth := func() (string, []string) { return "", nil }
+	var told []mirrors.Status
+	config := mirrors.Config{Places: places, Key: key, Store: t.TempDir(), Birth: birth, Secrets: secret.Folder(t.TempDir()), Changed: func(_, after mirrors.Status) { told = append(told, after) }}
+	s := mirrors.New(config)
+	if all := s.Status(); len(all) != 2 || all[0].Instance == all[1].Instance || len(told) > 0 {
+		t.Errorf("of places that are named twice it makes %+v, and tells %+v", all, told)
+	}
+
+	for what, spoil := range map[string]func(*mirrors.Config){
+		"no key":                func(c *mirrors.Config) { c.Key, c.Fault = sign.KeyPair{}, errors.New("the key can't be read") },
+		"a wrong recovery key":  func(c *mirrors.Config) { c.Recovery = "nonsense" },
+		"nothing has the birth": func(c *mirrors.Config) { c.Birth = nil },
+		"nothing has S3's keys": func(c *mirrors.Config) { c.Secrets, c.Places = nil, places[2:3] },
+		"a place isn't one any more": func(c *mirrors.Config) {
+			c.Places = []mirrors.Place{{Text: "fs:///backup/..", FS: &fs.Settings{Folder: "/backup/.."}}}
+		},
+	} {
+		told = nil
+		c := config
+		c.Places = []mirrors.Place{places[0], places[2]}
+		spoil(&c)
+		s := mirrors.New(c)
+		all := s.Status()
+		if len(all) != len(c.Places) || len(told) != len(all) {
+			t.Errorf("%s: %+v, and %+v is told", what, all, told)
+		}
+		for _, is := range all {
+			if is.Up || is.Complete || is.Error == "" || is.Since.IsZero() || is.Instance == "" || is.Place == "" {
+				t.Errorf("%s: %+v", what, is)
+			}
+			if err := s.Replace(t.Context(), is.Instance); node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), is.Error) {
+				t.Errorf("%s: it is replaced: %v", what, err)
+			}
+		}
+		s.Mark("1-1")
+		s.Check()
 	}
 }
 
 // Without mirrors there is nothing to do, until the node stops.
 func TestNoMirrors(t *testing.T) {
-	s, err := mirrors.New(mirrors.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mirrors.New(mirrors.Config{})
 	s.Mark("1-1")
 	s.Check()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,15 +174,12 @@ func (w *world) secrets() secret.Provider { return secret.Folder(w.keys) }
 func (w *world) open(folder string) (closed func()) {
 	w.t.Helper()
 	var s *store.FSStore
-	var err error
-	w.set, err = mirrors.New(mirrors.Config{
+	w.set = mirrors.New(mirrors.Config{
 		Places: w.places, Key: w.key, Store: folder, Secrets: w.secrets(),
 		Birth: func() (string, []string) { return s.Birth().ID, s.Ancestors() },
 	})
+	s, err := store.Open(store.Config{Root: folder, NewNode: true, OnChange: w.set.Mark})
 	if err != nil {
-		w.t.Fatal(err)
-	}
-	if s, err = store.Open(store.Config{Root: folder, NewNode: true, OnChange: w.set.Mark}); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
