@@ -27,6 +27,7 @@ type world struct {
 	db             store
 	cluster        *kubernetes
 	objects        objects
+	hooks          hooks
 	// watch writes down every change of the node's workloads.
 	watch *process
 }
@@ -62,6 +63,7 @@ func newWorld(bin string) (*world, error) {
 func (w *world) close() error {
 	w.watch.stop()
 	w.objects.stop()
+	defer w.hooks.remove()
 	w.node.process.stop()
 	w.explorer.process.stop()
 	if w.explorer.liar != nil {
