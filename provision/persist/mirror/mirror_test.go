@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/provision/persist/fs"
 	"github.com/croft-edge/croft/provision/persist/mirror"
 	"github.com/croft-edge/croft/provision/persist/seal"
 	"github.com/croft-edge/croft/provision/store"
@@ -438,64 +437,4 @@ func TestAListIsOfOneMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameFiles(t, files(t, folder), want)
-}
-
-// While a store is restored nothing else makes one there: no node that starts meanwhile, and no other restore.
-func TestARestoreHoldsTheStore(t *testing.T) {
-	w := newWorld(t)
-	m, stop := w.start()
-	w.live()
-	mirrored(t, m)
-	want := files(t, w.folder())
-	stop()
-	tried := 0
-	folder, _, err := w.restored(func(c *mirror.RestoreConfig) {
-		again, reborn := *c, c.Rebirth
-		c.Rebirth = func(stage string) error {
-			tried++
-			s, err := store.Open(store.Config{Root: again.Folder, NewNode: true})
-			if node.KindOf(err) != node.Busy {
-				t.Errorf("a node starts meanwhile: %v", err)
-			}
-			if err == nil {
-				_ = s.Close()
-			}
-			again.Provider = w.newProvider()
-			if _, err := mirror.Restore(t.Context(), again); node.KindOf(err) != node.Busy {
-				t.Errorf("another restore at the same time: %v", err)
-			}
-			return reborn(stage)
-		}
-	})
-	if err != nil || tried != 1 {
-		t.Fatalf("%v, tried %d times", err, tried)
-	}
-	sameFiles(t, files(t, folder), want)
-}
-
-// A restore from a place that no machine has used makes nothing there.
-func TestARestoreClaimsNothing(t *testing.T) {
-	w := newWorld(t)
-	for name, make := range map[string]bool{"missing": false, "unused": true} {
-		at := filepath.Join(w.root, name)
-		if make {
-			if err := os.Mkdir(at, 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
-		p, err := fs.New(fs.Config{Instances: []fs.Settings{{Folder: at}}, Existing: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		folder, _, err := w.restored(func(c *mirror.RestoreConfig) { c.Provider, c.Instance = p, p.Instances()[0] })
-		if node.KindOf(err) != node.NotExist {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := os.Lstat(folder); err == nil {
-			t.Errorf("%s: there is a store", name)
-		}
-		if left, err := os.ReadDir(at); make != (err == nil) || len(left) > 0 {
-			t.Errorf("%s: %v, %v", name, left, err)
-		}
-	}
 }

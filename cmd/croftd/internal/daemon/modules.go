@@ -31,7 +31,7 @@ func (d *daemon) startModules(parts *supervise.Group) error {
 		return nil
 	}
 	supervisor, err := module.NewSupervisor(module.SupervisorConfig{
-		Modules: own, Off: d.closed(), Host: d.host(), Facts: module.ReadFacts, Watcher: d.phases, Log: d.Log,
+		Modules: own, Off: closed(d.Process, d.settings), Host: d.host(), Facts: module.ReadFacts, Watcher: d.phases, Log: d.Log,
 		Backoff: backoff.Backoff{Base: time.Second, Max: longestAway},
 	})
 	if err != nil {
@@ -47,11 +47,11 @@ const longestAway = 15 * time.Second
 
 // closed are the modules that are switched off and not opened yet: the engine has those opened that its workloads need. A module that is a
 // process of its own can't be opened by the engine: its operator ends the process.
-func (d *daemon) closed() []string {
-	if d.Process != module.Whole {
+func closed(process string, s *settings) []string {
+	if process != module.Whole {
 		return nil
 	}
-	return d.settings.off()
+	return s.off()
 }
 
 // phases are the phases of the modules of this process.
@@ -121,8 +121,8 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 	}
 }
 
-// modules is the controller that asks the modules for their states, and opens and closes those that an operator may switch off.
-func (d *daemon) modules(m clients, changed kick) *plane.Modules {
+// watchModules is the controller that asks the modules for their states, and opens and closes those that an operator may switch off.
+func watchModules(d *daemon, m clients, changed kick) *plane.Modules {
 	out := &plane.Modules{Poke: changed.kick, Ask: d.phases.asker(d.Modules, m), Log: d.Log}
 	byBus := map[string]string{}
 	for _, each := range d.Modules {

@@ -49,7 +49,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.plane, v.modules = p, d.modules(m, v.wake.modules)
+	v.plane, v.modules = p, watchModules(d, m, v.wake.modules)
 	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{
 		Orders: orders{v, d.settings}, Needs: needs(d.Modules), Held: v.modules.Again, ClockChanged: v.clockChanged, Log: d.Log,
 	})}
