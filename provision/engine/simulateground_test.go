@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/drift"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // simClock is the true time and the node's view of it. At level Remove the node
@@ -97,12 +97,12 @@ func (d *simDisk) step(do func()) bool {
 
 func (d *simDisk) off() error { return node.Errorf(node.Transient, "cannot write: the power is off") }
 
-func (d *simDisk) Put(objects ...persist.Object) error {
+func (d *simDisk) Put(objects ...durable.Object) error {
 	if d.full && !d.dead {
 		return node.Errorf(node.NoSpace, "cannot write: the disk is full")
 	}
 	for _, o := range objects {
-		if err := persist.CheckName(o.Name); err != nil {
+		if err := durable.CheckName(o.Name); err != nil {
 			return err
 		}
 	}

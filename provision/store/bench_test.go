@@ -8,7 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // typical is the record of a deployed container.
@@ -64,14 +64,14 @@ func BenchmarkPut(b *testing.B) {
 	}
 	for _, size := range []int{1, 4, 32} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			p, err := persist.OpenFS(b.TempDir(), nil)
+			p, err := durable.OpenFS(b.TempDir(), nil)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer p.Close()
-			var objects []persist.Object
+			var objects []durable.Object
 			for i := range size {
-				objects = append(objects, persist.Object{Name: fmt.Sprintf("%d-1", i+1), Data: file})
+				objects = append(objects, durable.Object{Name: fmt.Sprintf("%d-1", i+1), Data: file})
 			}
 			for b.Loop() {
 				if err := p.Put(objects...); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // Clock is the store's view of time. *clock.Trust implements it.
@@ -27,7 +27,7 @@ type Config struct {
 	Root string
 	// Disk keeps the store's bytes in place of a folder; nothing else may use it meanwhile.
 	// Nil is the folder Root.
-	Disk persist.Provider
+	Disk durable.Provider
 	// Log gets messages for the node's owner. The zero Logger discards them.
 	Log zerolog.Logger
 	// NewNode is whether the node's key was made just now. Its new store then accepts older

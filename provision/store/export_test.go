@@ -2,7 +2,7 @@ package store
 
 import (
 	"github.com/croft-edge/croft/pkg/versioned"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // SealAs makes a sound file of another version.
@@ -12,7 +12,7 @@ func SealAs(v versioned.Version, body []byte) []byte {
 }
 
 // OpenOn opens a store on another provider than the one of its folder.
-func OpenOn(c Config, provider func() (persist.Provider, error)) (*FSStore, error) {
+func OpenOn(c Config, provider func() (durable.Provider, error)) (*FSStore, error) {
 	return openOn(c, provider)
 }
 

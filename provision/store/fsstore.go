@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // FSStore keeps records in a folder: one file per reservation, named by its ID, and the
@@ -14,7 +14,7 @@ import (
 // reservations. All methods are safe for concurrent use; readers never wait for the disk.
 type FSStore struct {
 	cfg  Config
-	disk persist.Provider
+	disk durable.Provider
 	lock *filelock.Lock
 
 	// writing is held during a change, from its check to the update of memory.
@@ -53,13 +53,13 @@ type Quarantine struct {
 // nothing in the folder is changed.
 func Open(c Config) (*FSStore, error) {
 	if c.Disk != nil {
-		return openWith(c, nil, func() (persist.Provider, error) { return c.Disk, nil })
+		return openWith(c, nil, func() (durable.Provider, error) { return c.Disk, nil })
 	}
-	return openOn(c, func() (persist.Provider, error) { return persist.OpenFS(c.Root, c.Hook) })
+	return openOn(c, func() (durable.Provider, error) { return durable.OpenFS(c.Root, c.Hook) })
 }
 
 // openOn opens a store on a provider, with its lock in the folder Root.
-func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, error) {
+func openOn(c Config, provider func() (durable.Provider, error)) (*FSStore, error) {
 	if err := c.Validate(); err != nil {
 		return nil, node.WithKind(node.Invalid, err)
 	}
@@ -71,7 +71,7 @@ func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, erro
 }
 
 // openWith opens a store on a provider; held is nil for one that no other process can reach.
-func openWith(c Config, held *filelock.Lock, provider func() (persist.Provider, error)) (*FSStore, error) {
+func openWith(c Config, held *filelock.Lock, provider func() (durable.Provider, error)) (*FSStore, error) {
 	if c.Clock == nil {
 		c.Clock = wallClock{}
 	}

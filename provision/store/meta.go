@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // The store's files beside its records.
@@ -238,7 +238,7 @@ func (s *FSStore) putJSON(name string, v any) error {
 	if err != nil {
 		return node.WithKind(node.Internal, errors.Wrapf(err, "cannot write %s", name))
 	}
-	return s.disk.Put(persist.Object{Name: name, Data: seal(body)})
+	return s.disk.Put(durable.Object{Name: name, Data: seal(body)})
 }
 
 // newBirthID is 16 random bytes, hex.

@@ -12,12 +12,12 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // ill is a disk that fails to read one name or to list one folder.
 type ill struct {
-	persist.Provider
+	durable.Provider
 	name   string
 	folder string
 	lists  bool
@@ -40,7 +40,7 @@ func (d *ill) List(folder string) ([]string, error) {
 	return d.Provider.List(folder)
 }
 
-func (d *ill) Put(objects ...persist.Object) error {
+func (d *ill) Put(objects ...durable.Object) error {
 	for _, o := range objects {
 		d.changes = append(d.changes, "put "+o.Name)
 	}
@@ -83,7 +83,7 @@ func TestUnreadableRecordIsNotDamaged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if persist.CheckName(name) == nil && name != "lock" && name != "quarantine/61-1" && strings.Count(name, "/") < 2 && !isFolder(t, path) {
+		if durable.CheckName(name) == nil && name != "lock" && name != "quarantine/61-1" && strings.Count(name, "/") < 2 && !isFolder(t, path) {
 			names = append(names, name)
 		}
 	}
@@ -112,8 +112,8 @@ func TestUnreadableRecordIsNotDamaged(t *testing.T) {
 func staysClosed(t *testing.T, root, name string, disk *ill) {
 	t.Helper()
 	before := content(t, root)
-	_, err := store.OpenOn(store.Config{Root: root, NewNode: true}, func() (persist.Provider, error) {
-		p, err := persist.OpenFS(root, nil)
+	_, err := store.OpenOn(store.Config{Root: root, NewNode: true}, func() (durable.Provider, error) {
+		p, err := durable.OpenFS(root, nil)
 		disk.Provider = p
 		return disk, err
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // Write implements Records.
@@ -152,7 +152,7 @@ func (s *FSStore) store(b batch) error {
 
 // toDisk writes a batch to the disk; answered records are removed from it.
 func (s *FSStore) toDisk(b batch) error {
-	var objects []persist.Object
+	var objects []durable.Object
 	var gone []string
 	for i, r := range b.records {
 		name := b.ids[i].String()
@@ -164,7 +164,7 @@ func (s *FSStore) toDisk(b batch) error {
 		if err != nil {
 			return node.WithKind(node.Invalid, err)
 		}
-		objects = append(objects, persist.Object{Name: name, Data: file})
+		objects = append(objects, durable.Object{Name: name, Data: file})
 	}
 	if len(objects) > 0 {
 		if err := s.disk.Put(objects...); err != nil {

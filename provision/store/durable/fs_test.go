@@ -1,4 +1,4 @@
-package persist_test
+package durable_test
 
 import (
 	"path/filepath"
@@ -8,15 +8,15 @@ import (
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/provision/store/persist"
-	"github.com/croft-edge/croft/provision/store/persist/conformance"
+	"github.com/croft-edge/croft/provision/store/durable"
+	"github.com/croft-edge/croft/provision/store/durable/conformance"
 )
 
 func TestFSConforms(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) func() persist.Provider {
+	conformance.Run(t, func(t *testing.T) func() durable.Provider {
 		root := filepath.Join(t.TempDir(), "made", "on", "the", "way")
-		return func() persist.Provider {
-			p, err := persist.OpenFS(root, nil)
+		return func() durable.Provider {
+			p, err := durable.OpenFS(root, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +31,7 @@ func TestFSKinds(t *testing.T) {
 		unix.ENOSPC: node.NoSpace, unix.EDQUOT: node.NoSpace, unix.EIO: node.Internal, unix.EROFS: node.Internal,
 	} {
 		fail := false
-		p, err := persist.OpenFS(t.TempDir(), func(at atomicfile.Point) error {
+		p, err := durable.OpenFS(t.TempDir(), func(at atomicfile.Point) error {
 			if fail && at.Op == atomicfile.Write && !at.After {
 				return cause
 			}
@@ -42,7 +42,7 @@ func TestFSKinds(t *testing.T) {
 		}
 		defer p.Close()
 		fail = true
-		if err := p.Put(persist.Object{Name: "a"}); node.KindOf(err) != kind {
+		if err := p.Put(durable.Object{Name: "a"}); node.KindOf(err) != kind {
 			t.Errorf("%v is %s, want %s", cause, node.KindOf(err), kind)
 		}
 	}
@@ -50,13 +50,13 @@ func TestFSKinds(t *testing.T) {
 
 // A folder under an object's name doesn't hide the objects beside it.
 func TestFSIgnoresFolders(t *testing.T) {
-	p, err := persist.OpenFS(t.TempDir(), nil)
+	p, err := durable.OpenFS(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	for _, name := range []string{"a", "folder/a"} {
-		if err := p.Put(persist.Object{Name: name}); err != nil {
+		if err := p.Put(durable.Object{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}

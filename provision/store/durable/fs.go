@@ -1,4 +1,4 @@
-package persist
+package durable
 
 import (
 	stderrors "errors"

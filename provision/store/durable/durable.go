@@ -1,6 +1,6 @@
-// Package persist stores a store's bytes: named objects, durable on return. It doesn't interpret them.
+// Package durable stores a store's bytes: named objects, durable on return. It doesn't interpret them.
 // Package conformance below it is the test suite that every provider must pass.
-package persist
+package durable
 
 import (
 	"strings"

@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/durable"
 )
 
 // Run runs the suite. The func that open returns opens the same provider at each call,
 // empty at first.
-func Run(t *testing.T, open func(t *testing.T) func() persist.Provider) {
+func Run(t *testing.T, open func(t *testing.T) func() durable.Provider) {
 	for _, c := range []struct {
 		name string
-		test func(t *testing.T, reopen func() persist.Provider)
+		test func(t *testing.T, reopen func() durable.Provider)
 	}{
 		{"put, get, replace", replace},
 		{"missing objects", absent},
@@ -36,35 +36,35 @@ func Run(t *testing.T, open func(t *testing.T) func() persist.Provider) {
 	}
 }
 
-func put(t *testing.T, p persist.Provider, name, data string) {
+func put(t *testing.T, p durable.Provider, name, data string) {
 	t.Helper()
-	if err := p.Put(persist.Object{Name: name, Data: []byte(data)}); err != nil {
+	if err := p.Put(durable.Object{Name: name, Data: []byte(data)}); err != nil {
 		t.Fatalf("put %s: %v", name, err)
 	}
 }
 
-func want(t *testing.T, p persist.Provider, name, data string) {
+func want(t *testing.T, p durable.Provider, name, data string) {
 	t.Helper()
 	if got, err := p.Get(name); err != nil || string(got) != data {
 		t.Errorf("get %s: %q, %v, want %q", name, got, err, data)
 	}
 }
 
-func wantNone(t *testing.T, p persist.Provider, name string) {
+func wantNone(t *testing.T, p durable.Provider, name string) {
 	t.Helper()
 	if got, err := p.Get(name); node.KindOf(err) != node.NotExist {
 		t.Errorf("get %s: %q, %v, want NotExist", name, got, err)
 	}
 }
 
-func wantList(t *testing.T, p persist.Provider, folder, all string) {
+func wantList(t *testing.T, p durable.Provider, folder, all string) {
 	t.Helper()
 	if got, err := p.List(folder); err != nil || strings.Join(got, " ") != all {
 		t.Errorf("list %q: %v, %v, want %s", folder, got, err, all)
 	}
 }
 
-func replace(t *testing.T, reopen func() persist.Provider) {
+func replace(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	for _, name := range []string{"1-1", "meta/birth"} {
@@ -75,7 +75,7 @@ func replace(t *testing.T, reopen func() persist.Provider) {
 	}
 }
 
-func absent(t *testing.T, reopen func() persist.Provider) {
+func absent(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	wantNone(t, p, "x")
@@ -87,7 +87,7 @@ func absent(t *testing.T, reopen func() persist.Provider) {
 	}
 }
 
-func deleteTwice(t *testing.T, reopen func() persist.Provider) {
+func deleteTwice(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	put(t, p, "a", "1")
@@ -101,7 +101,7 @@ func deleteTwice(t *testing.T, reopen func() persist.Provider) {
 	}
 }
 
-func list(t *testing.T, reopen func() persist.Provider) {
+func list(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	for _, name := range []string{"2-1", "10-1", "f/b", "f/a", "g/a"} {
@@ -112,7 +112,7 @@ func list(t *testing.T, reopen func() persist.Provider) {
 	wantList(t, p, "g", "g/a")
 }
 
-func move(t *testing.T, reopen func() persist.Provider) {
+func move(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	put(t, p, "a", "new")
@@ -124,20 +124,20 @@ func move(t *testing.T, reopen func() persist.Provider) {
 	want(t, p, "f/b", "new")
 }
 
-func several(t *testing.T, reopen func() persist.Provider) {
+func several(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
-	var all []persist.Object
+	var all []durable.Object
 	for i := range 20 {
-		all = append(all, persist.Object{Name: fmt.Sprint("f/", i), Data: []byte(fmt.Sprint(i))})
+		all = append(all, durable.Object{Name: fmt.Sprint("f/", i), Data: []byte(fmt.Sprint(i))})
 	}
 	if err := p.Put(all...); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Put(persist.Object{Name: "f/0", Data: []byte("changed")}, persist.Object{Name: "../x"}); node.KindOf(err) != node.Invalid {
+	if err := p.Put(durable.Object{Name: "f/0", Data: []byte("changed")}, durable.Object{Name: "../x"}); node.KindOf(err) != node.Invalid {
 		t.Errorf("one bad name of two: %v, want Invalid", err)
 	}
-	if err := p.Put(persist.Object{Name: "f/0", Data: []byte("changed")}, persist.Object{Name: "f/0", Data: []byte("twice")}); node.KindOf(err) != node.Invalid {
+	if err := p.Put(durable.Object{Name: "f/0", Data: []byte("changed")}, durable.Object{Name: "f/0", Data: []byte("twice")}); node.KindOf(err) != node.Invalid {
 		t.Errorf("a name twice: %v, want Invalid", err)
 	}
 	for i := range 20 {
@@ -145,13 +145,13 @@ func several(t *testing.T, reopen func() persist.Provider) {
 	}
 }
 
-func names(t *testing.T, reopen func() persist.Provider) {
+func names(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	for _, bad := range []string{
 		"", "/", "a/", "/a", "..", "../a", "a/..", "a/b/c", ".hidden", "a/.hidden", "A", "a b", "a\x00b", "ä", strings.Repeat("a", 300),
 	} {
-		if err := p.Put(persist.Object{Name: bad}); node.KindOf(err) != node.Invalid {
+		if err := p.Put(durable.Object{Name: bad}); node.KindOf(err) != node.Invalid {
 			t.Errorf("put %.20q: %v, want Invalid", bad, err)
 		}
 		if _, err := p.Get(bad); node.KindOf(err) != node.Invalid {
@@ -167,14 +167,14 @@ func names(t *testing.T, reopen func() persist.Provider) {
 	wantList(t, p, "", "")
 }
 
-func exact(t *testing.T, reopen func() persist.Provider) {
+func exact(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	all := make([]byte, 0, 1<<20)
 	for i := range cap(all) {
 		all = append(all, byte(i*i>>3))
 	}
-	if err := p.Put(persist.Object{Name: "x", Data: all}); err != nil {
+	if err := p.Put(durable.Object{Name: "x", Data: all}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := p.Get("x"); err != nil || !bytes.Equal(got, all) {
@@ -182,7 +182,7 @@ func exact(t *testing.T, reopen func() persist.Provider) {
 	}
 }
 
-func restart(t *testing.T, reopen func() persist.Provider) {
+func restart(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	put(t, p, "a", "1")
 	put(t, p, "f/b", "2")
@@ -201,7 +201,7 @@ func restart(t *testing.T, reopen func() persist.Provider) {
 	wantList(t, p, "", "a")
 }
 
-func many(t *testing.T, reopen func() persist.Provider) {
+func many(t *testing.T, reopen func() durable.Provider) {
 	p := reopen()
 	defer p.Close()
 	var wg sync.WaitGroup
@@ -210,7 +210,7 @@ func many(t *testing.T, reopen func() persist.Provider) {
 			name := fmt.Sprint("f/", i%4)
 			for j := range 25 {
 				data := bytes.Repeat([]byte{byte('a' + i)}, 100+j)
-				if err := p.Put(persist.Object{Name: name, Data: data}); err != nil {
+				if err := p.Put(durable.Object{Name: name, Data: data}); err != nil {
 					t.Error(err)
 				}
 				got, err := p.Get(name)
