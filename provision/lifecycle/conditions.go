@@ -139,6 +139,10 @@ func Happened(was, is Record, ev Event) []work.EventSpec {
 	switch is.Phase {
 	case Fetching:
 		add(work.ReasonPulling, "")
+	case Intent:
+		if was.Phase == Fetching {
+			add(work.ReasonPulled, "")
+		}
 	case Retry:
 		add(work.ReasonRetrying, is.Cause)
 	case Deployed:

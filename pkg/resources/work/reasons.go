@@ -3,6 +3,7 @@ package work
 // The reasons of events. Reasons says what each means.
 const (
 	ReasonPulling           = "Pulling"
+	ReasonPulled            = "Pulled"
 	ReasonCreated           = "Created"
 	ReasonUpdated           = "Updated"
 	ReasonReplaced          = "Replaced"
@@ -44,6 +45,7 @@ type Reason struct {
 func Reasons() []Reason {
 	return []Reason{
 		{ReasonPulling, Normal, Put, "the node fetches what the workload needs, such as its image"},
+		{ReasonPulled, Normal, Put, "what the workload needs is fetched"},
 		{ReasonCreated, Normal, Put, "the workload is on the node for the first time"},
 		{ReasonUpdated, Normal, Put, "its user has renewed it"},
 		{ReasonReplaced, Normal, Put, "a newer reservation of its name has taken its place"},
