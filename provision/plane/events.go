@@ -16,6 +16,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/resources"
 	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // mostPending bounds the events that wait to be written; further ones are dropped and counted.
@@ -27,7 +28,7 @@ const repeats = 10 * time.Minute
 // recorder writes events. Whoever adds one never waits.
 type recorder struct {
 	log     zerolog.Logger
-	dropped counter
+	dropped workload.Counter
 	wake    chan struct{}
 
 	mu      sync.Mutex
@@ -44,7 +45,7 @@ type last struct {
 }
 
 func newRecorder(log zerolog.Logger) *recorder {
-	return &recorder{log: log, wake: make(chan struct{}, 1)}
+	return &recorder{log: log, dropped: &counter{}, wake: make(chan struct{}, 1)}
 }
 
 // add has an event written soon.

@@ -94,7 +94,7 @@ func (h *history) Close() error {
 	return errors.Wrap(h.file.Close(), "cannot close the history")
 }
 
-// counter counts atomically. It implements provision.Counter.
+// counter counts atomically. It is a workload.Counter.
 type counter struct{ n atomic.Int64 }
 
 // Increment adds one.
