@@ -21,7 +21,7 @@ import (
 	"github.com/croft-edge/croft/pkg/netns"
 )
 
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 // output is a process's output so far.
 type output struct {

@@ -21,7 +21,7 @@ import (
 func TestUnpackingTakesTurns(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(c *image.Config) {
-		c.Unpacking.Command, c.Unpacking.Turn = []string{"/proc/self/exe", "unpack-unless-hang"}, time.Second
+		c.Unpacking.Command, c.Unpacking.Turn = []string{"/proc/self/exe", "unpack-unless-hang"}, 5*time.Second
 	})
 	_, err := hang().Layout(filepath.Join(w.dir, "hang"))
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -320,8 +321,13 @@ func TestWrongDiffID(t *testing.T) {
 }
 
 func TestNoSpace(t *testing.T) {
-	sp := image.Space{Used: 50 << 30, Total: 100 << 30, Free: 1<<30 + 1000}
-	w := open(t, func(c *image.Config) { c.Space = func(context.Context) (image.Space, error) { return sp, nil } })
+	var free atomic.Uint64 // a refused pull may be tried again while the test goes on
+	free.Store(1<<30 + 1000)
+	w := open(t, func(c *image.Config) {
+		c.Space = func(context.Context) (image.Space, error) {
+			return image.Space{Used: 50 << 30, Total: 100 << 30, Free: free.Load()}, nil
+		}
+	})
 	w.push(imagetest.New().Plain().Entry(random("a", 64<<10)), "app:1")
 	w.registry.Forget()
 	w.fails(spec("1-1", w.ref("app:1")), node.NoSpace, "free")
@@ -330,7 +336,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	// It fits packed and not unpacked.
 	w.push(imagetest.New().File("/zeros", strings.Repeat("\x00", 32<<20), 0o644), "app:2")
-	sp.Free = 1<<30 + 1<<20
+	free.Store(1<<30 + 1<<20)
 	w.fails(spec("1-2", w.ref("app:2")), node.NoSpace, "free")
 }
 

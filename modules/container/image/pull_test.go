@@ -354,7 +354,7 @@ func TestPathsLeadNowhereElse(t *testing.T) {
 // A registry that sends a byte now and then keeps no other user from pulling.
 func TestPullsTakeTurns(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(c *image.Config) { c.Sources.Silence, c.Pulling.Turn = time.Hour, 200*time.Millisecond })
+	w := open(t, func(c *image.Config) { c.Sources.Silence, c.Pulling.Turn = time.Hour, 3*time.Second })
 	for n, name := range []string{"aa", "bb", "cc", "dd"} {
 		w.push(imagetest.New().Plain().Entry(random(name, 64<<10)), name+":1")
 		s := spec("1-"+name, w.ref(name+":1"))

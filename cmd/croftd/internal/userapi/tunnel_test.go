@@ -214,7 +214,7 @@ func TestTwoUsersMoveMuchThroughATunnel(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			in := make([]byte, 10<<20)
+			in := make([]byte, 4<<20)
 			_, _ = rand.Read(in)
 			var out bytes.Buffer
 			c, err := h.through().Dial(t.Context())
