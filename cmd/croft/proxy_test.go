@@ -40,6 +40,8 @@ type proxy struct {
 	mode  string
 	first map[string]json.RawMessage
 	posts int
+	// shown counts the answers to who asked for reservations.
+	shown int
 }
 
 func (p *proxy) pointAt(url string) {
@@ -65,6 +67,19 @@ func (p *proxy) pushed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.posts
+}
+
+func (p *proxy) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shown++
+}
+
+// looks is how many answers showed reservations.
+func (p *proxy) looks() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shown
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -105,6 +120,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/reservations/") && status == http.StatusOK {
 		status, body = p.twist(mode, r.URL.Path, status, body)
+		if !strings.HasSuffix(r.URL.Path, "/poll") {
+			defer p.look()
+		}
 	}
 	for name, values := range header {
 		if name != "Content-Length" {

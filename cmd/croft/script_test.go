@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
 			"waitfor": waitFor, "shows": shows, "locked": locked, "neighbour": neighbour, "hash": hashCommand, "registry": registryCommand,
-			"machine": machineCommand, "admin-conf": adminConf, "state": stateCommand, "debug": debugCommand, "contains": contains,
+			"machine": machineCommand, "admin-conf": adminConf, "state": stateCommand, "debug": debugCommand, "contains": contains, "looks": looks,
 		},
 	})
 }
@@ -229,6 +229,15 @@ func contains(ts *testscript.TestScript, _ bool, args []string) {
 		got, err := os.ReadFile(ts.MkAbs(args[0]))
 		return err == nil && pattern.Match(got)
 	})
+}
+
+// looks N: who watches has been shown so many reservations since.
+func looks(ts *testscript.TestScript, _ bool, args []string) {
+	more, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	p := worldOf(ts).proxy
+	want := p.looks() + more
+	settle(ts, "nobody asks for "+args[0]+" more reservations", func() bool { return p.looks() >= want })
 }
 
 // locked FILE: somebody has the lock on it.

@@ -4,6 +4,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/command"
 	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
@@ -17,5 +19,8 @@ var (
 )
 
 func main() {
+	// A hangup has a node reload, and may be sent to all of its processes: it ends none of them. It is caught, not ignored: programs that
+	// they execute, such as hooks, would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(command.Main(node.Version{Version: version, Commit: commit}, modules.All(), os.Args, os.Stdout, os.Stderr))
 }

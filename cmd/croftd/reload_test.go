@@ -148,9 +148,19 @@ func TestAReload(t *testing.T) {
 	if after, _ := r.n.ContainerStatus(one); after.PID != before.PID || after.PID == 0 {
 		t.Errorf("the container's process was %d, is %d", before.PID, after.PID)
 	}
-	for name, at := range r.since() {
-		if name != "network" && !at.Equal(since[name]) {
+	after := r.since()
+	if len(since) < 2 || len(after) != len(since) {
+		t.Errorf("before the reloads %d modules run, afterwards %d", len(since), len(after))
+	}
+	for name, at := range since {
+		switch is, runs := after[name]; {
+		case !runs:
+			t.Errorf("module %s doesn't run any more", name)
+		case name != "network" && !is.Equal(at):
 			t.Errorf("module %s was touched", name)
 		}
+	}
+	if _, is := since["network"]; !is {
+		t.Errorf("module network is none of %v", since)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -92,6 +94,10 @@ func (p croftd) serve(process string) cli.ActionFunc {
 		if c.Args().Present() {
 			return usage(errors.Errorf("cannot use %q: croftd %s takes no arguments", c.Args().First(), c.Command.Name))
 		}
+		// From here on: what changes after the settings were read is read once the node runs.
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
 		from := p.from(c)
 		loaded, err := config.Load(from)
 		if err != nil {
@@ -111,7 +117,7 @@ func (p croftd) serve(process string) cli.ActionFunc {
 		for _, name := range loaded.Ignored {
 			log.Warn().Str("name", name).Msg("environment variable ignored: it isn't a setting")
 		}
-		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Loaded: loaded, Reload: func() (*config.Loaded, []error) { return config.Check(from) }, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
+		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Loaded: loaded, Reload: func() (*config.Loaded, []error) { return config.Check(from) }, Hangups: hangups, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
 	}
 }
 

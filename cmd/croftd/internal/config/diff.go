@@ -38,7 +38,7 @@ func Diff(before, after *Loaded) Changes {
 		if v.sameAs(was) {
 			continue
 		}
-		out.Settings = append(out.Settings, Change{Name: v.Setting.Name, Old: Masked(was.Text), New: Masked(v.Text), ReadBy: v.Setting.ReadBy})
+		out.Settings = append(out.Settings, Change{Name: v.Setting.Name, Old: was.Masked(), New: v.Masked(), ReadBy: v.Setting.ReadBy})
 		for _, reader := range v.Setting.ReadBy {
 			switch {
 			case slices.Contains(v.Setting.ReadBy, Process):
@@ -91,7 +91,7 @@ func (l *Loaded) Adopt(after *Loaded) (*Loaded, error) {
 func (l *Loaded) Checksum() string {
 	sum := sha256.New()
 	for _, v := range l.Values {
-		text := Masked(v.Text)
+		text := v.Masked()
 		var effect Config
 		if v.Setting.Set.Parse(&effect, text) == nil {
 			text = fmt.Sprintf("%+v", effect)

@@ -109,7 +109,7 @@ const mostShown = 256
 
 // refuse is the error of a value that isn't allowed.
 func (v Value) refuse(allowed string) error {
-	return errors.Errorf("cannot use %s = %q (from %s): it must be %s", v.Setting.Name, clip.Text(Masked(v.Text), mostShown), v.Source, allowed)
+	return errors.Errorf("cannot use %s = %q (from %s): it must be %s", v.Setting.Name, clip.Text(v.Masked(), mostShown), v.Source, allowed)
 }
 
 // expand replaces the names of earlier settings in a default.

@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
+	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/sign"
 )
@@ -238,10 +239,17 @@ func optionalID(field func(*Config) *string) Setter {
 func places(field func(*Config) *[]mirrors.Place) Setter {
 	return Matching(`(fs|s3)://.+`, func(c *Config, text string) error {
 		*field(c) = nil
-		for _, item := range Split(text) {
+		for _, item := range wholeItems(text) {
+			item = strings.TrimSpace(item)
+			if item == "" {
+				continue
+			}
 			p, err := mirrors.Parse(item)
+			if err == nil && strings.Contains(item, ",") {
+				err = errors.New(mirrors.Allowed)
+			}
 			if err != nil {
-				return errors.Wrapf(err, "%q isn't a place of a mirror", item)
+				return errors.WithMessagef(err, "a list of places of mirrors, %q isn't one", clip.Text(Masked(item), mostShown))
 			}
 			*field(c) = append(*field(c), p)
 		}

@@ -1,6 +1,12 @@
 package config
 
-import "slices"
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
+)
 
 // minPool is the smallest pool on which btrfs works well.
 const minPool = 256 << 20
@@ -26,7 +32,29 @@ func (l *Loaded) validate() (faults []error) {
 			refuse("wipe-disk", "disks that are named in disk; "+path+" isn't")
 		}
 	}
+	for _, why := range l.mirrorFaults() {
+		refuse("mirrors", why)
+	}
 	return faults
+}
+
+// mirrorFaults says what is wrong with the places of mirrors together, and beside the store itself.
+func (l *Loaded) mirrorFaults() (out []string) {
+	for i, p := range l.Mirrors {
+		if first := slices.IndexFunc(l.Mirrors, func(other mirrors.Place) bool { return other.Where() == p.Where() }); first < i {
+			out = append(out, fmt.Sprintf("places that are named once; %s is the same place as %s", Masked(p.Text), Masked(l.Mirrors[first].Text)))
+		}
+		if p.FS != nil && (below(p.FS.Folder, l.StateDir) || below(l.StateDir, p.FS.Folder)) {
+			out = append(out, fmt.Sprintf("folders that are neither state-dir, %s, nor below or above it; %s would be a mirror of itself", l.StateDir, Masked(p.Text)))
+		}
+	}
+	return out
+}
+
+// below reports whether a folder is another one, or below it.
+func below(folder, other string) bool {
+	way, err := filepath.Rel(other, folder)
+	return err == nil && filepath.IsLocal(way)
 }
 
 // value is the value of a setting; without one, as of a node without the module that it is a setting of, an

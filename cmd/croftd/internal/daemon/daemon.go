@@ -29,6 +29,8 @@ type Config struct {
 	// Loaded are the settings at the start, with their sources; Reload reads them anew.
 	Loaded *config.Loaded
 	Reload func() (*config.Loaded, []error)
+	// Hangups has a signal, SIGHUP, when the settings are to be read anew; nil never has.
+	Hangups <-chan os.Signal
 	// Process is the part of the node in this process: module.Whole, on a bus inside the process;
 	// module.Provision or a module's name, on the bus at Config.Bus.
 	Process string
@@ -116,7 +118,7 @@ func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) 
 	if err := d.startModules(parts); err != nil {
 		return err
 	}
-	parts.Start(supervise.Part{Name: "reload", Run: d.settings.run})
+	parts.Start(supervise.Part{Name: "reload", Run: func(ctx context.Context) error { return d.settings.run(ctx, d.Hangups) }})
 	if d.runs(module.Provision) {
 		return d.startProvision(ctx, parts)
 	}

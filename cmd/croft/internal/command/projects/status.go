@@ -82,9 +82,10 @@ func (s showing) show(c *cli.Context, rows []row) error {
 const watchEvery = 2 * time.Second
 
 // watch shows the rows again whenever they have changed. What is wrong with those shown last, or keeps it from looking, is said, and is the
-// error once the user ends it.
+// error once the user ends it; what is over isn't.
 func (s showing) watch(c *cli.Context, shown []row, wrong error) error {
 	var said error
+	ofShown := wrong
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -107,7 +108,10 @@ func (s showing) watch(c *cli.Context, shown []row, wrong error) error {
 		case err != nil:
 			wrong = err
 		case !reflect.DeepEqual(rows, shown):
-			shown, wrong = rows, s.show(c, rows)
+			ofShown = s.show(c, rows)
+			shown, wrong = rows, ofShown
+		default:
+			wrong = ofShown
 		}
 	}
 }
