@@ -15,7 +15,6 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/pkg/netns"
-	"github.com/croft-edge/croft/pkg/resources/host"
 )
 
 // resolver answers each question for an address with its own, on a port of 127.0.0.1 in the node's network namespace.
@@ -88,14 +87,12 @@ func (r *reloads) answered(address string) {
 	})
 }
 
-// since is since when each module runs.
-func (r *reloads) since() map[string]time.Time {
+// opened is when each module was opened.
+func (r *reloads) opened() map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, m := range r.n.Status().Modules {
-		for _, c := range m.Conditions {
-			if c.Type == host.Running {
-				out[m.Name] = c.Since
-			}
+		if m.Phase == "Running" {
+			out[m.Name] = m.Opened
 		}
 	}
 	return out
@@ -113,7 +110,7 @@ func TestAReload(t *testing.T) {
 	loop := r.shell.StartLoop(url + "/")
 
 	r.set("dns-servers: [127.0.0.1:5302]\n")
-	since := r.since()
+	since := r.opened()
 	if said := r.n.Croftd("reload"); !strings.Contains(said, "changed: dns-servers; modules restarted: network") {
 		t.Errorf("it says %q", said)
 	}
@@ -148,7 +145,7 @@ func TestAReload(t *testing.T) {
 	if after, _ := r.n.ContainerStatus(one); after.PID != before.PID || after.PID == 0 {
 		t.Errorf("the container's process was %d, is %d", before.PID, after.PID)
 	}
-	after := r.since()
+	after := r.opened()
 	if len(since) < 2 || len(after) != len(since) {
 		t.Errorf("before the reloads %d modules run, afterwards %d", len(since), len(after))
 	}
@@ -158,6 +155,8 @@ func TestAReload(t *testing.T) {
 			t.Errorf("module %s doesn't run any more", name)
 		case name != "network" && !is.Equal(at):
 			t.Errorf("module %s was touched", name)
+		case name == "network" && !is.After(at):
+			t.Errorf("module %s wasn't opened anew: %s, before %s", name, is, at)
 		}
 	}
 	if _, is := since["network"]; !is {

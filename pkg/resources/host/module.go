@@ -2,6 +2,7 @@ package host
 
 import (
 	"slices"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource/meta"
 	"github.com/cosi-project/runtime/pkg/resource/typed"
@@ -26,8 +27,10 @@ type ModuleSpec struct {
 	// Error is why it doesn't answer, empty when it does.
 	Error string `json:"error,omitempty" yaml:"error,omitempty" protobuf:"2"`
 	// Phase is Disabled, Pending, Loading, Running or Failed; Reason says why it isn't running, in one word.
-	Phase      string                `json:"phase" yaml:"phase" protobuf:"5"`
-	Reason     string                `json:"reason,omitempty" yaml:"reason,omitempty" protobuf:"6"`
+	Phase  string `json:"phase" yaml:"phase" protobuf:"5"`
+	Reason string `json:"reason,omitempty" yaml:"reason,omitempty" protobuf:"6"`
+	// Opened is when it was opened; zero while it doesn't run, and for a process of its own.
+	Opened     time.Time             `json:"opened,omitzero" yaml:"opened,omitempty" protobuf:"7"`
 	Conditions []resources.Condition `json:"conditions" yaml:"conditions" protobuf:"3"`
 	// State is the JSON document of a module that has none of the members below.
 	State string `json:"state,omitempty" yaml:"state,omitempty" protobuf:"4"`

@@ -113,6 +113,9 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 				spec.Phase, spec.Reason = string(state.Phase), state.Reason
 				return errors.Errorf("cannot ask it: it is %s: %s", state.Phase, state.Message)
 			}
+			if here {
+				spec.Opened = state.Since.UTC()
+			}
 			if each.Ask != nil {
 				return each.Ask(ctx, m.bus, spec)
 			}

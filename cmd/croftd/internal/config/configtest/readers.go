@@ -36,7 +36,7 @@ func Others(t testing.TB, s config.Setting) []string {
 	texts := slices.Concat(s.Set.Allowed.Enum, []string{
 		"77", "7", "77MiB", "77GiB", "77m", "true", "/some/where", "https://other.example.org", "unix:///other/bus.sock", "127.0.0.1:7777",
 		"10.7.0.0/16", "2001:db8:7::/48", "192.0.2.77", "7700-7777", user.ID(), "read_only", "SSD:/dev/other", "other.example.org", "oci://other.example.org/image:7",
-		"none", "fs:///some/where", "other",
+		"none", "fs:///some/where", "other", "zdb",
 	})
 	var was config.Config
 	_ = s.Set.Parse(&was, s.Default)
