@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -238,6 +239,9 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for _, m := range health.Metrics(modules.All()) {
+		if strings.HasPrefix(m.Name, "croft_mirror_") {
+			continue // there is no mirror: see TestMetricsOfMirrors
+		}
 		if !strings.Contains(body, "# HELP "+m.Name+" "+m.Help+"\n") {
 			t.Errorf("no help of %s", m.Name)
 		}
@@ -250,6 +254,40 @@ func TestMetrics(t *testing.T) {
 	s.set(func() { s.err = errors.New("the store is on fire") })
 	if code, _ := get(t, base+"/metrics"); code != 500 {
 		t.Fatalf("a scrape without a status answered %d", code)
+	}
+}
+
+// TestMetricsOfMirrors: each mirror has its own, one that lacks nothing is 0 seconds behind, and so is one whose oldest change is of the future,
+// because the clock was set back; a node without mirrors has none.
+func TestMetricsOfMirrors(t *testing.T) {
+	now := time.Now()
+	s := &source{status: well(now)}
+	base := serve(t, s)
+	if _, body := get(t, base+"/metrics"); strings.Contains(body, "croft_mirror_") {
+		t.Errorf("a node without mirrors has metrics of them")
+	}
+	s.set(func() {
+		s.status.Mirrors = []host.MirrorSpec{
+			{Instance: "s3-1", Up: true, Complete: true},
+			{Instance: "fs-2", Lag: 7, Oldest: now.Add(-time.Hour), Error: "no route to host"},
+			{Instance: "fs-3", Up: true, Lag: 1, Oldest: now.Add(time.Hour)},
+		}
+	})
+	_, body := get(t, base+"/metrics")
+	for _, line := range []string{
+		`croft_mirror_up{instance="s3-1"} 1`, `croft_mirror_up{instance="fs-2"} 0`,
+		`croft_mirror_lag{instance="s3-1"} 0`, `croft_mirror_lag{instance="fs-2"} 7`,
+		`croft_mirror_complete{instance="s3-1"} 1`, `croft_mirror_complete{instance="fs-2"} 0`,
+		`croft_mirror_behind_seconds{instance="s3-1"} 0`, `croft_mirror_behind_seconds{instance="fs-3"} 0`,
+	} {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("no %q", line)
+		}
+	}
+	_, rest, _ := strings.Cut(body, `croft_mirror_behind_seconds{instance="fs-2"} `)
+	text, _, _ := strings.Cut(rest, "\n")
+	if behind, err := strconv.ParseFloat(text, 64); err != nil || behind < 3600 || behind > 3660+time.Since(now).Seconds() {
+		t.Errorf("it is behind by %q seconds, want 3600 and what the test took", text)
 	}
 }
 

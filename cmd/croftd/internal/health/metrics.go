@@ -48,7 +48,7 @@ func newCollector(modules []module.Descriptor, status func(ctx context.Context) 
 // Metrics are all metrics that /metrics derives from the status: the node's own and those of its
 // modules. Those of Go and the process come in addition.
 func Metrics(modules []module.Descriptor) []module.Metric {
-	all := slices.Concat(readinessMetrics(modules), workloadMetrics(), nodeMetrics())
+	all := slices.Concat(readinessMetrics(modules), workloadMetrics(), nodeMetrics(), mirrorMetrics())
 	for _, m := range modules {
 		all = append(all, m.Metrics...)
 	}
@@ -138,6 +138,34 @@ func nodeMetrics() []module.Metric {
 		{Name: "croft_door_restarts_total", Help: "starts of the door's process after one that ended too early, since the node's start", Counter: true, Read: func(s nodestatus.Status, value module.Value) {
 			value(float64(s.DoorRestarts))
 		}},
+	}
+}
+
+// mirrorMetrics are of each mirror of the store, by its instance's name; none without mirrors.
+func mirrorMetrics() []module.Metric {
+	each := func(name, help string, read func(m host.MirrorSpec) float64) module.Metric {
+		return module.Metric{Name: name, Help: help, Labels: []string{"instance"}, Read: func(s nodestatus.Status, value module.Value) {
+			for _, m := range s.Mirrors {
+				value(read(m), m.Instance)
+			}
+		}}
+	}
+	return []module.Metric{
+		each("croft_mirror_up", "1 while the mirror of the store can be written to", func(m host.MirrorSpec) float64 {
+			return module.Truth(m.Up)
+		}),
+		each("croft_mirror_lag", "files of the store that have changed and aren't on the mirror yet", func(m host.MirrorSpec) float64 {
+			return float64(m.Lag)
+		}),
+		each("croft_mirror_behind_seconds", "age of the oldest change that isn't on the mirror yet; 0 without one", func(m host.MirrorSpec) float64 {
+			if m.Oldest.IsZero() {
+				return 0
+			}
+			return max(0, time.Since(m.Oldest).Seconds()) // a clock may have been set back
+		}),
+		each("croft_mirror_complete", "1 while a store can be restored from the mirror", func(m host.MirrorSpec) float64 {
+			return module.Truth(m.Complete)
+		}),
 	}
 }
 
