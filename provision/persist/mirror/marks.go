@@ -76,6 +76,13 @@ func (m *marks) first(most int) map[string]mark {
 	return out
 }
 
+// wait reports whether names wait to be sent.
+func (m *marks) wait() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.own)+len(m.rest) > 0
+}
+
 // done notes that a name was sent, unless it has changed since.
 func (m *marks) done(name string, was mark) {
 	m.mu.Lock()

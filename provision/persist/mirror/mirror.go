@@ -180,20 +180,20 @@ func (m *Mirror) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		wait := time.Duration(-1)
+		wait, changes := time.Duration(-1), true
 		if failures++; err == nil {
 			failures = 0
-			if w.dirty() {
-				wait = m.cfg.Pace
+			if w.dirty() || m.marks.wait() {
+				wait, changes = max(w.early(), 0), false
 			}
 		} else {
-			wait = m.cfg.Backoff.Delay(failures)
+			wait, changes = m.cfg.Backoff.Delay(failures), false
 		}
 		m.note(err, failures, len(w.unfit))
 		if m.cfg.Changed != nil {
 			m.cfg.Changed(m.Status())
 		}
-		m.pause(ctx, wait, err == nil)
+		m.pause(ctx, wait, changes)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (m *Mirror) note(err error, failures, unfit int) {
 	}
 }
 
-// pause waits; a negative time is for ever. Changes end it if they may: after a failure they don't.
+// pause waits; a negative time is for ever. Changes end it if they may: after a failure they don't, and not before the next list may be written.
 func (m *Mirror) pause(ctx context.Context, wait time.Duration, may bool) {
 	var over <-chan time.Time
 	if wait >= 0 {
@@ -254,6 +254,9 @@ func (m *Mirror) round(ctx context.Context, w *writer) error {
 		if err != nil {
 			return err
 		}
+	}
+	if w.early() > 0 {
+		return nil // what isn't listed isn't on the mirror: names that change often are sent once a list
 	}
 	for ctx.Err() == nil {
 		some := m.marks.first(batch)

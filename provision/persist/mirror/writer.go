@@ -294,14 +294,19 @@ func (w *writer) refuse(name string, err error) {
 	w.cfg.Log.Warn().Err(err).Str("instance", w.instance).Msg("a file of the store isn't mirrored")
 }
 
+// early is how long it is until the next list may be written; at most 0 from then on.
+func (w *writer) early() time.Duration {
+	if w.listed.IsZero() {
+		return 0
+	}
+	return w.cfg.Pace - time.Since(w.listed)
+}
+
 // settle writes the list if it is due, then removes what it doesn't have any more. Nothing must wait to be sent: a list of a part of the
 // changes would have a reservation's end without what replaced it.
 func (w *writer) settle(ctx context.Context) error {
 	if !w.dirty() {
 		w.mirror.marks.listed()
-		return nil
-	}
-	if !w.listed.IsZero() && time.Since(w.listed) < w.cfg.Pace {
 		return nil
 	}
 	w.there.Number++
