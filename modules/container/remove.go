@@ -71,17 +71,11 @@ func (r remover) remove(ctx context.Context, id string) error {
 }
 
 // clear removes all of a held container, the record last: the next call goes on where this one
-// fails.
+// fails. A container of that ID in containerd that isn't croft's stays.
 func (r remover) clear(ctx context.Context, held *managed.Container, user string) error {
 	held.Prepared = managed.PreparedTask{}
 	if user != "" {
-		in, found, err := tasks.Load(ctx, r.index.Daemon, user, held.ID)
-		if err == nil {
-			err = r.discard(in, found, user)
-		} else if node.KindOf(err) == node.NotExist {
-			err = r.leftovers.Clear(r.index.Daemon.Namespace(ctx, user), user, held.ID)
-		}
-		if err != nil {
+		if err := r.clearContainerd(ctx, held, user); err != nil {
 			return err
 		}
 	}
@@ -98,6 +92,20 @@ func (r remover) clear(ctx context.Context, held *managed.Container, user string
 		r.leftovers.ClearNamespace(ctx, user)
 	}
 	return r.table.Forget(held)
+}
+
+// clearContainerd removes what containerd has of a held container.
+func (r remover) clearContainerd(ctx context.Context, held *managed.Container, user string) error {
+	in, found, err := tasks.Load(ctx, r.index.Daemon, user, held.ID)
+	switch {
+	case err == nil:
+		return r.discard(in, found, user)
+	case node.KindOf(err) == node.NotExist:
+		return r.leftovers.Clear(r.index.Daemon.Namespace(ctx, user), user, held.ID)
+	case node.KindOf(err) == node.Exist:
+		return nil
+	}
+	return err
 }
 
 // discard stops a container's task and takes the container out of containerd. Its root file system stays.

@@ -50,6 +50,9 @@ func (m *Module) create(ctx context.Context, spec node.NetworkSpec) (node.Networ
 // renewed is the network of that ID with a new plan.
 func (m *Module) renewed(p resource.Plan, literals resource.Endpoints, old *resource.Network) (*resource.Network, error) {
 	if old == nil {
+		if err := m.builder.store.Free(p.Spec.ID); err != nil {
+			return nil, err
+		}
 		taken := map[int]bool{}
 		for _, n := range m.networks {
 			taken[n.Index] = true

@@ -84,6 +84,9 @@ func (m *Module) reconnect(ctx context.Context, e *entry, spec node.VMSpec) erro
 // runNew starts a VM for the first time. When that fails nothing stays of it.
 func (m *Module) runNew(ctx context.Context, e *entry, spec node.VMSpec) (node.VMInfo, error) {
 	at := m.folder.Of(e.id)
+	if err := at.Free(); err != nil {
+		return node.VMInfo{}, err
+	}
 	r, err := m.table.create(e, spec)
 	if err != nil {
 		return node.VMInfo{}, err

@@ -14,6 +14,9 @@ import (
 // tempPrefix begins the names of temporary files; Names never shows them.
 const tempPrefix = ".tmp-"
 
+// Temporary reports whether a file of that name may be one that an interrupted write has left.
+func Temporary(name string) bool { return strings.HasPrefix(name, tempPrefix) }
+
 // Mode is the mode of the files that this package writes, FolderMode of the
 // folders it makes.
 const (
@@ -77,7 +80,7 @@ func (f *Folder) cleanStale() error {
 		return err
 	}
 	for _, name := range names {
-		if !strings.HasPrefix(name, tempPrefix) {
+		if !Temporary(name) {
 			continue
 		}
 		if err := f.remove(name); err != nil {
@@ -235,7 +238,7 @@ func (f *Folder) names(temporary bool) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), tempPrefix) && !temporary {
+		if !e.Type().IsRegular() || Temporary(e.Name()) && !temporary {
 			continue
 		}
 		out = append(out, e.Name())

@@ -124,7 +124,7 @@ func resultError(r Record) string {
 func Happened(was, is Record, ev Event) []work.EventSpec {
 	var out []work.EventSpec
 	add := func(reason, message string) { out = append(out, work.EventSpec{Reason: reason, Message: message}) }
-	if !is.Admitted {
+	if !was.Admitted && !is.Admitted { // one that fails isn't admitted any more
 		return nil
 	}
 	if ev.Kind == Renew && is.Phase.Wanted() && was.Reservation != nil && is.Reservation.Expires().After(was.Reservation.Expires()) {

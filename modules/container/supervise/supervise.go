@@ -278,7 +278,7 @@ func (s *Supervisor) restart(ctx context.Context, id string) {
 	r.LastLog = s.cfg.Exits.LastLines(id)
 	s.cfg.Table.Remember(held, r)
 	in, found, err := tasks.Load(ctx, s.cfg.Daemon, r.User, id)
-	if node.KindOf(err) == node.NotExist {
+	if kind := node.KindOf(err); kind == node.NotExist || kind == node.Exist {
 		return // the engine misses it in List
 	}
 	if err == nil {

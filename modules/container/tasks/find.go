@@ -77,14 +77,15 @@ func (x Index) Find(ctx context.Context, id string) (context.Context, client.Con
 func (x Index) FindOf(ctx context.Context, id, user string) (context.Context, client.Container, error) {
 	if user != "" {
 		in, found, err := Load(ctx, x.Daemon, user, id)
-		if node.KindOf(err) != node.NotExist {
+		if kind := node.KindOf(err); kind != node.NotExist && kind != node.Exist {
 			return in, found, err
 		}
 	}
 	return x.Find(ctx, id)
 }
 
-// Load is a user's container, with the context for calls on it. NotExist when there is none.
+// Load is a user's container, with the context for calls on it. NotExist when there is none, Exist
+// when the one of that ID isn't croft's.
 func Load(ctx context.Context, d Daemon, user, id string) (context.Context, client.Container, error) {
 	c, err := d.Client(ctx)
 	if err != nil {
@@ -94,6 +95,13 @@ func Load(ctx context.Context, d Daemon, user, id string) (context.Context, clie
 	found, err := c.LoadContainer(ctx, id)
 	if err != nil {
 		return ctx, nil, containerd.Error(err, "find container %s", id)
+	}
+	info, err := found.Info(ctx, client.WithoutRefreshedMetadata)
+	if err != nil {
+		return ctx, nil, containerd.Error(err, "look at container %s", id)
+	}
+	if info.Labels[plan.LabelReservation] != id {
+		return ctx, nil, node.Errorf(node.Exist, "cannot use container %s: containerd has one of that ID that isn't croft's", id)
 	}
 	return ctx, found, nil
 }

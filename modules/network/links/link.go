@@ -1,6 +1,7 @@
 package links
 
 import (
+	"bytes"
 	"net"
 
 	"github.com/pkg/errors"
@@ -20,6 +21,20 @@ func (r *Reconciler) Find(name string) (netlink.Link, error) {
 		return nil, node.Errorf(node.Internal, "cannot look at link %s: %w", name, err)
 	}
 	return l, nil
+}
+
+// Owned returns the link of that name in the node's namespace, nil when there is none. Exist when it isn't id's: it has
+// another label, or has none and isn't one that croft has just made, with the hardware address mac.
+func (r *Reconciler) Owned(name, id string, mac net.HardwareAddr) (netlink.Link, error) {
+	l, err := r.Find(name)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	alias := l.Attrs().Alias
+	if alias == labelPrefix+id || alias == "" && bytes.Equal(l.Attrs().HardwareAddr, mac) {
+		return l, nil
+	}
+	return nil, node.Errorf(node.Exist, "cannot use link %s: there is one of that name, of type %s, that isn't croft's of %s", name, l.Type(), id)
 }
 
 // IsNoLink reports whether err is of a missing link: the library's own error of a
@@ -50,15 +65,12 @@ func (r *Reconciler) Link(name string, create func() error) (netlink.Link, error
 	return l, err
 }
 
-// Label marks a link of the node's namespace as id's. Busy when the link has
-// another mark: two nodes of one machine may have chosen the same name.
+// Label marks a link of the node's namespace as id's, which Owned has returned or croft has made.
 func (r *Reconciler) Label(l netlink.Link, id string) error {
 	want := labelPrefix + id
 	switch have := l.Attrs().Alias; {
 	case have == want:
 		return nil
-	case have != "":
-		return node.Errorf(node.Busy, "cannot use link %s: it is %q, not croft's of network %s", l.Attrs().Name, have, id)
 	case !r.Differs("link %s has no label", l.Attrs().Name):
 		return nil
 	}

@@ -54,6 +54,20 @@ func (s *Store) Namespaces() string { return filepath.Join(s.dir, netnsFolder) }
 // Namespace is the file that keeps the namespace of one network.
 func (s *Store) Namespace(id string) string { return filepath.Join(s.Namespaces(), id) }
 
+// Free returns Exist when a network without a state has no place: something that isn't croft's has the name of its
+// namespace's file. A state comes before its namespace, and goes after it.
+func (s *Store) Free(id string) error {
+	if _, err := os.Lstat(s.folder(id)); err == nil {
+		return nil
+	}
+	if _, err := os.Lstat(s.Namespace(id)); os.IsNotExist(err) {
+		return nil
+	} else if err != nil {
+		return node.Errorf(node.Internal, "cannot look for the namespace of network %s: %w", id, err)
+	}
+	return node.Errorf(node.Exist, "cannot make network %s: there is a namespace in its place that isn't croft's", id)
+}
+
 // Save writes a network's state. It is written before the effects that it names, so
 // that there is nothing on the node without a record.
 func (s *Store) Save(n *resource.Network) error {

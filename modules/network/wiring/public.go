@@ -33,6 +33,9 @@ func (p public) reconcile(one *resource.Member, out *links.Reconciler) error {
 		return nil
 	}
 	name := p.name(one.PublicIndex)
+	if _, err := out.Owned(name, one.ID, resource.MACOf(name)); err != nil {
+		return err
+	}
 	outer, err := out.Link(name, func() error { return makePublic(one, out, name) })
 	if err != nil || outer == nil {
 		return err

@@ -3,6 +3,7 @@ package wiring
 import (
 	"cmp"
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"strconv"
 
@@ -72,6 +73,9 @@ func (u Uplinks) allocate(taken map[int]bool) (int, error) {
 func (u Uplinks) reconcile(n *resource.Network, in, out *links.Reconciler) error {
 	name := u.name(n.Index)
 	host, own := u.addresses(n.Index)
+	if _, err := out.Owned(name, n.ID(), outerMAC(n, name)); err != nil {
+		return err
+	}
 	if l, err := in.Find(resource.Uplink); err != nil {
 		return err
 	} else if l == nil {
@@ -115,6 +119,11 @@ func makeUplink(n *resource.Network, in *links.Reconciler, name string) error {
 	defer self.Close()
 	return in.Add(&netlink.Veth{
 		LinkAttrs: attrs, PeerName: name, PeerNamespace: netlink.NsFd(int(self.Fd())), PeerMTU: resource.LinkMTU,
-		PeerHardwareAddr: resource.MACOf(n.ID() + "/" + name),
+		PeerHardwareAddr: outerMAC(n, name),
 	})
+}
+
+// outerMAC is the hardware address of the node's end.
+func outerMAC(n *resource.Network, name string) net.HardwareAddr {
+	return resource.MACOf(n.ID() + "/" + name)
 }

@@ -260,12 +260,14 @@ func (w *Wiring) UnplugPublic(one *resource.Member) error {
 	if !one.Public.IsValid() {
 		return nil
 	}
-	return remove(w.public.name(one.PublicIndex))
+	name := w.public.name(one.PublicIndex)
+	return remove(name, one.ID, resource.MACOf(name))
 }
 
 // Remove removes all links of a network that nobody is in, and its namespace.
 func (w *Wiring) Remove(n *resource.Network) error {
-	if err := remove(w.uplinks.name(n.Index)); err != nil {
+	name := w.uplinks.name(n.Index)
+	if err := remove(name, n.ID(), outerMAC(n, name)); err != nil {
 		return err
 	}
 	if err := netns.Remove(n.Namespace); err != nil && node.KindOf(err) != node.NotExist {
@@ -274,12 +276,19 @@ func (w *Wiring) Remove(n *resource.Network) error {
 	return nil
 }
 
-// remove removes a link of the node's namespace.
-func remove(name string) error {
+// remove removes a link of the node's namespace, if it is id's.
+func remove(name, id string, mac net.HardwareAddr) error {
 	out, err := links.Open("", links.Mend)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
+	l, err := out.Owned(name, id, mac)
+	if node.KindOf(err) == node.Exist {
+		return nil
+	}
+	if err != nil || l == nil {
+		return err
+	}
 	return out.Remove(name)
 }

@@ -83,7 +83,7 @@ func (f *Folder) DropRemains() error {
 	}
 	for _, e := range entries {
 		at := f.Of(e.Name())
-		if _, err := os.Lstat(at.path(recordName)); !errors.Is(err, fs.ErrNotExist) || CheckID("list", e.Name()) != nil || !e.IsDir() {
+		if _, err := os.Lstat(at.path(recordName)); !errors.Is(err, fs.ErrNotExist) || CheckID("list", e.Name()) != nil || at.Free() != nil {
 			continue
 		}
 		lock, err := filelock.TryFolder(string(at))
@@ -114,6 +114,31 @@ func (f Files) Console() string { return f.path(consoleName) }
 
 // Config is the file of its config disk.
 func (f Files) Config() string { return f.path(configName) }
+
+// Free returns Exist when a VM without a record has no place: something that isn't croft's is there. What a killed agent has left
+// has the names of a VM's files only.
+func (f Files) Free() error {
+	info, err := os.Lstat(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	foreign := err == nil && !info.IsDir()
+	var entries []fs.DirEntry
+	if err == nil && !foreign {
+		entries, err = os.ReadDir(string(f))
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot look at the folder of VM %s", filepath.Base(string(f)))
+	}
+	ours := []string{recordName, configName, pidName, qmpName, consoleName}
+	for _, e := range entries {
+		foreign = foreign || !slices.Contains(ours, e.Name()) && !atomicfile.Temporary(e.Name())
+	}
+	if foreign {
+		return node.Errorf(node.Exist, "cannot make VM %s: there is something in the place of its files that isn't croft's", filepath.Base(string(f)))
+	}
+	return nil
+}
 
 // Make makes the folder with a record and, if there is one, a config disk.
 func (f Files) Make(r Record, config []byte) error {
