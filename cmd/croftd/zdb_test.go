@@ -101,6 +101,11 @@ func (z *zdbs) shows(mine *workload.Reservation, at workload.ZDBResult) {
 	if s.Counters.ZDB != 4 || len(s.ZDB) != 2 || len(s.Orphans) != 0 {
 		z.Errorf("counters are %+v, zdbs %+v, orphans %v", s.Counters, s.ZDB, s.Orphans)
 	}
+	for _, w := range s.Workloads {
+		if want := map[bool]string{true: "ssd0"}[w.Type == workload.TypeZDB]; w.Pool != want {
+			z.Errorf("the pool of %s %s is %q, want %q", w.Type, w.ID, w.Pool, want)
+		}
+	}
 	server, box := z.zdbRuns(at.Container)
 	if server.IPv4 != zdbIPv4 || server.IPv6 != zdbIPv6 || uint(server.Port) != at.Port || server.Namespaces != 3 || server.Mode != workload.ZDBUser {
 		z.Errorf("zdb is %+v", server)

@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/uses"
 )
@@ -84,7 +85,7 @@ func (p *panel) show() {
 			delete(p.conditions, id)
 			continue
 		}
-		s := viewOf(rec, p.notes, now)
+		s := viewOf(rec, p.parts, p.notes, now)
 		s.Users, s.Flights = p.uses.UsersOf(rec), p.flights.of(id)
 		s.Conditions = resources.Dated(s.Conditions, p.conditions[id], now.Now.UTC())
 		p.conditions[id] = slices.Clone(s.Conditions)
@@ -131,7 +132,7 @@ func (p *panel) tell(do func(b Board)) {
 }
 
 // viewOf is an operator's view of a record, but for what only the engine's thread knows.
-func viewOf(rec store.Record, n *notes, now clock.Reading) work.WorkloadSpec {
+func viewOf(rec store.Record, parts *Config, n *notes, now clock.Reading) work.WorkloadSpec {
 	s := work.WorkloadSpec{
 		ID:          rec.ID(),
 		Type:        rec.Reservation.Type,
@@ -146,6 +147,7 @@ func viewOf(rec store.Record, n *notes, now clock.Reading) work.WorkloadSpec {
 	}
 	if rec.Result != nil {
 		s.State, s.ResultError = rec.Result.State, rec.Result.Error
+		s.Pool = poolOf(rec.Result, parts.Provisioners[rec.Reservation.Type])
 	}
 	var seen lifecycle.Observed
 	seen.Fetch, _ = n.progress.text(rec.ID())
@@ -159,6 +161,15 @@ func viewOf(rec store.Record, n *notes, now clock.Reading) work.WorkloadSpec {
 	s.Pending = pending(rec, n, now)
 	s.Conditions = lifecycle.Conditions(rec, seen)
 	return s
+}
+
+// poolOf is the pool that a workload's result names, empty for none.
+func poolOf(r *workload.Result, p provisioner.Provisioner) string {
+	placed, ok := p.(provisioner.Placed)
+	if !ok || r.State != workload.StateOK {
+		return ""
+	}
+	return placed.Pool(r.Data)
 }
 
 // networkOf is the name of the network that a reservation makes or uses.

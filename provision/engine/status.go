@@ -22,7 +22,7 @@ func (e *Engine) Status() ([]work.WorkloadSpec, error) {
 	}
 	out := make([]work.WorkloadSpec, 0, len(recs))
 	for _, rec := range recs {
-		out = append(out, viewOf(rec, e.notes, e.parts.Clock.Read()))
+		out = append(out, viewOf(rec, e.parts, e.notes, e.parts.Clock.Read()))
 	}
 	return out, nil
 }
@@ -33,7 +33,7 @@ func (e *Engine) StatusOf(id string) (work.WorkloadSpec, error) {
 	if err != nil {
 		return work.WorkloadSpec{}, err
 	}
-	return viewOf(rec, e.notes, e.parts.Clock.Read()), nil
+	return viewOf(rec, e.parts, e.notes, e.parts.Clock.Read()), nil
 }
 
 // pending says what rec waits for.

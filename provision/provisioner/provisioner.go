@@ -48,6 +48,12 @@ type Stopper interface {
 	Stop(ctx context.Context, r *workload.Reservation) error
 }
 
+// Placed is a Provisioner whose results name the pool that has a workload's data.
+type Placed interface {
+	// Pool is the pool in the data of a deployed workload's result, empty when that names none. It asks nobody.
+	Pool(result json.RawMessage) string
+}
+
 // Watched is a Provisioner that can report its workloads' state, not only that
 // they exist. The engine then calls Look in place of List, every few seconds:
 // Look should make one call of the module, and change nothing.

@@ -72,6 +72,16 @@ func New(c Config) *Provisioner {
 // HoldsData reports that taking a namespace down loses its user's data.
 func (p *Provisioner) HoldsData() bool { return true }
 
+// Pool implements provisioner.Placed: a zdb container is named after its pool.
+func (p *servers) Pool(result json.RawMessage) string {
+	var data workload.ZDBResult
+	if json.Unmarshal(result, &data) != nil {
+		return ""
+	}
+	at, _ := serverOf(data.Container)
+	return at.pool
+}
+
 // Prepare gets zdb's image for the pool that the namespace would use; it reserves no space.
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
 	got, err := p.prepare(ctx, r)

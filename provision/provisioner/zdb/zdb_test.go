@@ -2,6 +2,7 @@ package zdb_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,6 +82,18 @@ func TestNamespaceOfReservation(t *testing.T) {
 		t.Errorf("image is %+v", image)
 	case !f.Containers.Runs(id) || f.homes["2-1"].Container != id:
 		t.Errorf("runs %t, homes %v", f.Containers.Runs(id), f.homes)
+	}
+}
+
+func TestAResultNamesItsPool(t *testing.T) {
+	f := newWorld(t)
+	for result, want := range map[string]string{
+		f.provision("2-1", aNamespace("")): "ssd0", `{"Container":"zdb-a-b-seq"}`: "a-b",
+		`{"Namespace":"2-1"}`: "", `{"Container":"2-1"}`: "", `{`: "", "": "",
+	} {
+		if got := f.provisioner().Pool(json.RawMessage(result)); got != want {
+			t.Errorf("the pool in %s is %q, want %q", result, got, want)
+		}
 	}
 }
 

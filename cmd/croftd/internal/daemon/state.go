@@ -16,6 +16,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/controller"
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/resource/meta"
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
@@ -28,6 +29,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/statesocket"
+	"github.com/croft-edge/croft/pkg/workqueue"
 	"github.com/croft-edge/croft/provision/plane"
 )
 
@@ -193,6 +195,7 @@ func (s *state) startDebug(ctx context.Context, parts *supervise.Group, d *daemo
 				force, _ := d.settings.inForce()
 				return force.Show(), nil
 			}},
+			{Name: "queues", Read: func(ctx context.Context) (any, error) { return s.queues(ctx, d.settings.modules) }},
 			{Name: "hooks", Read: func(context.Context) (any, error) { return s.hooks.runner.State(), nil }},
 			{Name: "graph", Read: func(context.Context) (any, error) { return s.graph() }},
 		},
@@ -202,6 +205,74 @@ func (s *state) startDebug(ctx context.Context, parts *supervise.Group, d *daemo
 	}
 	parts.Start(supervise.Part{Name: "debug socket", Run: server.Run})
 	return nil
+}
+
+// queues are what waits in this process, with how often it failed.
+type queues struct {
+	// Modules are the modules of this process, where one that runs is being handled; nil in a process without any. Hooks are the runs of
+	// hooks.
+	Modules *workqueue.State[string]     `json:"modules"`
+	Hooks   []workqueue.State[hooks.Key] `json:"hooks"`
+	Engine  engineQueue                  `json:"engine"`
+	// Undelivered counts the results that wait for the explorer.
+	Undelivered int               `json:"undelivered"`
+	Mirrors     []host.MirrorSpec `json:"mirrors"`
+}
+
+// engineQueue counts the engine's effects that wait for their turn, that are under way, and that haven't returned by their deadlines;
+// and the workloads that wait for the time of their next attempt, with their failed attempts.
+type engineQueue struct {
+	Waiting   int `json:"waiting"`
+	Running   int `json:"running"`
+	Abandoned int `json:"abandoned"`
+	Retrying  int `json:"retrying"`
+	Failures  int `json:"failures"`
+}
+
+// queues reads the queues: those of the engine and of the mirrors as the state shows them, so that a dump asks nothing of the engine's thread.
+func (s *state) queues(ctx context.Context, modules *module.Supervisor) (queues, error) {
+	out := queues{Hooks: s.hooks.runner.State().Queues, Mirrors: []host.MirrorSpec{}}
+	if modules != nil {
+		starts := modules.Queue()
+		out.Modules = &starts
+	}
+	workloads, err := safe.StateListAll[*work.Workload](ctx, s.State())
+	if err != nil {
+		return out, err
+	}
+	for w := range workloads.All() {
+		out.Engine.add(*w.TypedSpec())
+	}
+	stores, err := safe.StateListAll[*host.Store](ctx, s.State())
+	if err != nil {
+		return out, err
+	}
+	for one := range stores.All() {
+		if mirror := one.TypedSpec().Mirror; mirror != nil {
+			out.Mirrors = append(out.Mirrors, *mirror)
+		} else {
+			out.Undelivered = one.TypedSpec().Undelivered
+		}
+	}
+	return out, nil
+}
+
+// add counts a workload.
+func (q *engineQueue) add(w work.WorkloadSpec) {
+	for _, f := range w.Flights {
+		switch {
+		case f.Abandoned:
+			q.Abandoned++
+		case f.Deadline.IsZero():
+			q.Waiting++
+		default:
+			q.Running++
+		}
+	}
+	if !w.NextAttempt.IsZero() {
+		q.Retrying++
+		q.Failures += w.Attempts
+	}
 }
 
 // graph is what the state's controllers read and write.
