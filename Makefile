@@ -97,12 +97,12 @@ UNWATCHED := crypto/internal/fips140/edwards25519/... filippo.io/edwards25519/..
   github.com/go-json-experiment/json/internal/...
 
 # Most tests wait most of the time: for a process, a kernel or a timer. So more run at once than there are
-# processors: five packages, also when several runs share the machine (bootstrap/turn). -w leaves out debugging data,
+# processors: three packages, also when several runs share the machine (bootstrap/turn). -w leaves out debugging data,
 # which only takes time to link.
-AT_ONCE := 5
+AT_ONCE := 3
 WATCHED := -race $(UNWATCHED:%=-gcflags=%=-race=false)
 # make lint vets.
-GO_TEST := go test $(WATCHED) -vet=off -v -count=1 -p $(AT_ONCE) -exec '$(BIN)/turn $(AT_ONCE)' -parallel 6 -ldflags=-w
+GO_TEST := go test $(WATCHED) -vet=off -v -count=1 -p $(AT_ONCE) -exec '$(BIN)/turn $(AT_ONCE)' -parallel 5 -ldflags=-w
 
 # All that tests are made of, and the programs that they build, is compiled before the first of them runs: compilers would
 # take the processors that the tests' deadlines count on. $(COMPILE) PACKAGES compiles and links nothing.

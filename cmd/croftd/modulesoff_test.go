@@ -69,6 +69,12 @@ func TestAModuleIsSwitchedOff(t *testing.T) {
 	mentions(t, "a new namespace", z.Result(z.Push(z.ZDB(z.n, nil)), workload.StateError).Error, "the node's operator has switched that off")
 	z.answers(conn, "kept", "GET", "key")
 	_ = conn.Close()
+	// A restart begins with the module closed: it is opened for the namespace that is there.
+	z.n.Process.Kill()
+	z.n.Start()
+	z.n.WaitReady()
+	phase("Running", "WaitsForWorkloads")
+	z.deployed(mine, volume)
 	z.gone(mine)
 	phase("Disabled", "SwitchedOff")
 	if _, there := z.n.OwnContainer(at.Container); there {

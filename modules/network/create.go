@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"net"
+	"reflect"
 	"strconv"
 
 	"github.com/croft-edge/croft/modules/network/endpoints"
@@ -39,6 +40,9 @@ func (m *Module) create(ctx context.Context, spec node.NetworkSpec) (node.Networ
 	m.networks[n.ID()] = n
 	if err := m.builder.ensure(ctx, n); err != nil {
 		m.restore(ctx, n, old)
+		if old != nil && node.KindOf(err) == node.Exist && !reflect.DeepEqual(old.Plan, n.Plan) {
+			return node.NetworkInfo{}, node.WithKind(node.Busy, err) // a change waits; it doesn't fail for what was in order before
+		}
 		return node.NetworkInfo{}, err
 	}
 	m.lookups.Add(p)

@@ -70,7 +70,8 @@ func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer 
 	if err == nil {
 		err = a.cfg.Policy.contained(r)
 	}
-	if err == nil && a.cfg.Off != nil {
+	held, comesBack := offer.Held[r.ID]
+	if err == nil && a.cfg.Off != nil && !comesBack {
 		if off := a.cfg.Off(r.Type); off != "" {
 			err = node.Errorf(node.Refused, "cannot admit %s: type is %q, which needs the module %s: the node's operator has switched that off", r.ID, r.Type, off)
 		}
@@ -79,7 +80,7 @@ func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer 
 		return err
 	}
 	want := Workload{ID: r.ID, User: r.User, Demand: need, Whole: r.Type == workload.TypeVolume || r.Type == workload.TypeKubernetes}
-	if held, comesBack := offer.Held[r.ID]; comesBack {
+	if comesBack {
 		offer.Total, want.Whole = offer.Total.Add(held), false
 	}
 	return a.cfg.Policy.Check(want, user, all, offer)

@@ -60,6 +60,11 @@ func TestModulesThatAreSwitchedOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What is on the node, and has no record any more, is wanted back.
+	held := admit.Offer{Held: map[string]provisioner.Demand{"1-1": {}}}
+	if err := a.Admit(&workload.Reservation{ID: "1-1", Type: workload.TypeZDB}, store.Usage{}, store.Usage{}, held); err != nil {
+		t.Errorf("one that comes back: %v", err)
+	}
 	for _, kind := range []workload.Type{workload.TypeZDB, workload.TypeVolume, workload.TypeDebug} {
 		err := a.Admit(&workload.Reservation{ID: "1-1", Type: kind}, store.Usage{}, store.Usage{}, admit.Offer{})
 		if refused := node.KindOf(err) == node.Refused && strings.Contains(err.Error(), "the module zdb"); refused != (kind == workload.TypeZDB) || !refused && err != nil {

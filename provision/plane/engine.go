@@ -49,11 +49,11 @@ type Engine struct {
 	gone  map[string]bool
 	// orphans are to be shown unless nil.
 	orphans *[]work.OrphanSpec
+	// types are those of the workloads of which something is or will be on the node.
+	types map[string]workload.Type
 
 	// ended are the shown tombstones, the oldest first; for the controller alone.
 	ended []string
-	// types are those of the shown workloads of which something is or will be on the node; for the controller alone.
-	types map[string]workload.Type
 }
 
 // mostEnded is how many tombstones are shown: a node remembers many more than anybody reads. The store has all.
@@ -75,10 +75,16 @@ func (e *Engine) Workloads(shown []work.WorkloadSpec, gone []string) {
 	for _, s := range shown {
 		delete(e.gone, s.ID)
 		e.shown[s.ID] = s
+		if phase := lifecycle.Phase(s.Phase); phase.Tombstone() || phase == lifecycle.Waiting {
+			delete(e.types, s.ID)
+		} else {
+			e.types[s.ID] = s.Type
+		}
 	}
 	for _, id := range gone {
 		delete(e.shown, id)
 		e.gone[id] = true
+		delete(e.types, id)
 	}
 	e.mu.Unlock()
 	e.kick()
@@ -143,11 +149,13 @@ func (e *Engine) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) e
 func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 	clock := ""
 	for {
-		if err := e.show(ctx, r); err != nil {
-			return err
-		}
+		// A module that workloads need is held also while one of them can't be shown.
+		shown := e.show(ctx, r)
 		if err := e.hold(ctx, r); err != nil {
 			return err
+		}
+		if shown != nil {
+			return shown
 		}
 		if err := e.orders.handle(ctx, r); err != nil {
 			return err
@@ -169,11 +177,13 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 // hold has its finalizer on the modules that workloads on the node need, and on no other.
 func (e *Engine) hold(ctx context.Context, r controller.Runtime) error {
 	needed := map[string]bool{}
+	e.mu.Lock()
 	for _, t := range e.types {
 		for _, name := range e.cfg.Needs[t] {
 			needed[name] = true
 		}
 	}
+	e.mu.Unlock()
 	modules, err := safe.ReaderListAll[*host.Module](ctx, r)
 	if err != nil {
 		return errors.Wrap(err, "cannot list the modules")
@@ -303,11 +313,6 @@ func (e *Engine) showOne(ctx context.Context, r controller.ReaderWriter, s work.
 	if phase.Tombstone() {
 		e.ended = append(e.ended, s.ID)
 	}
-	if phase.Tombstone() || phase == lifecycle.Waiting {
-		delete(e.types, s.ID)
-	} else {
-		e.types[s.ID] = s.Type
-	}
 	return nil
 }
 
@@ -327,7 +332,6 @@ func (e *Engine) remove(ctx context.Context, r controller.ReaderWriter, id strin
 	if ignoreMissing(err) != nil {
 		return errors.Wrapf(err, "cannot remove workload %s", id)
 	}
-	delete(e.types, id)
 	e.ended = slices.DeleteFunc(e.ended, func(each string) bool { return each == id })
 	return nil
 }

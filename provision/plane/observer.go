@@ -101,8 +101,12 @@ func (o *Observer) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger)
 		var asked []chan struct{}
 		for {
 			began := time.Now()
-			answers, err := o.answers(ctx, r)
-			if err == nil && answers {
+			answers, off, err := o.answers(ctx, r)
+			switch {
+			case err != nil:
+			case off:
+				err = show(ctx, r, o.Of, nil) // it has nothing any more
+			case answers:
 				err = o.look(ctx, r)
 			}
 			if ctx.Err() != nil {
@@ -182,18 +186,18 @@ func (o *Observer) await(ctx context.Context, r controller.Runtime) (asked []cha
 	return nil, true
 }
 
-// answers reports whether the module may be asked, and adapts the inputs to that.
-func (o *Observer) answers(ctx context.Context, r controller.Runtime) (bool, error) {
+// answers reports whether the module may be asked, and adapts the inputs to that; and whether it is switched off.
+func (o *Observer) answers(ctx context.Context, r controller.Runtime) (answers, off bool, err error) {
 	if o.Module == "" {
-		return true, nil
+		return true, false, nil
 	}
 	m, err := safe.ReaderGetByID[*host.Module](ctx, r, o.Module)
 	if err != nil {
-		return false, ignoreMissing(err)
+		return false, false, ignoreMissing(err)
 	}
 	running, _ := resources.Find(m.TypedSpec().Conditions, host.Running)
-	answers := running.Status == resources.True
-	return answers, errors.Wrap(r.UpdateInputs(o.inputs(answers)), "cannot change the inputs")
+	answers = running.Status == resources.True
+	return answers, m.TypedSpec().Phase == "Disabled", errors.Wrap(r.UpdateInputs(o.inputs(answers)), "cannot change the inputs")
 }
 
 // look shows what there is now.

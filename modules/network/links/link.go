@@ -3,6 +3,7 @@ package links
 import (
 	"bytes"
 	"net"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/vishvananda/netlink"
@@ -23,8 +24,9 @@ func (r *Reconciler) Find(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// Owned returns the link of that name in the node's namespace, nil when there is none. Exist when it isn't id's: it has
-// another label, or has none and isn't one that croft has just made, with the hardware address mac.
+// Owned returns the link of that name in the node's namespace, nil when there is none. Exist when it isn't croft's: it has
+// another label, or has none and isn't one that croft has just made, with the hardware address mac. Busy when it is another's of croft, which
+// may be about to leave.
 func (r *Reconciler) Owned(name, id string, mac net.HardwareAddr) (netlink.Link, error) {
 	l, err := r.Find(name)
 	if err != nil || l == nil {
@@ -34,7 +36,11 @@ func (r *Reconciler) Owned(name, id string, mac net.HardwareAddr) (netlink.Link,
 	if alias == labelPrefix+id || alias == "" && bytes.Equal(l.Attrs().HardwareAddr, mac) {
 		return l, nil
 	}
-	return nil, node.Errorf(node.Exist, "cannot use link %s: there is one of that name, of type %s, that isn't croft's of %s", name, l.Type(), id)
+	kind := node.Exist
+	if strings.HasPrefix(alias, labelPrefix) {
+		kind = node.Busy
+	}
+	return nil, node.Errorf(kind, "cannot use link %s: there is one of that name, of type %s, that isn't croft's of %s", name, l.Type(), id)
 }
 
 // IsNoLink reports whether err is of a missing link: the library's own error of a

@@ -34,7 +34,7 @@ func (p public) reconcile(one *resource.Member, out *links.Reconciler) error {
 	}
 	name := p.name(one.PublicIndex)
 	if _, err := out.Owned(name, one.ID, resource.MACOf(name)); err != nil {
-		return err
+		return node.WithKind(node.Busy, err) // it mustn't end another change of the network, nor every new member with an address
 	}
 	outer, err := out.Link(name, func() error { return makePublic(one, out, name) })
 	if err != nil || outer == nil {

@@ -284,7 +284,7 @@ func remove(name, id string, mac net.HardwareAddr) error {
 	}
 	defer out.Close()
 	l, err := out.Owned(name, id, mac)
-	if node.KindOf(err) == node.Exist {
+	if kind := node.KindOf(err); kind == node.Exist || kind == node.Busy {
 		return nil
 	}
 	if err != nil || l == nil {

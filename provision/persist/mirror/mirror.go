@@ -239,23 +239,33 @@ func (m *Mirror) pause(ctx context.Context, wait time.Duration, may bool) {
 	}
 }
 
-// round brings the mirror up to date as far as it can.
+// round brings the mirror up to date as far as it can. Who asked for a replacement is told how it went.
 func (m *Mirror) round(ctx context.Context, w *writer) error {
 	m.mu.Lock()
 	check, replace := m.check, m.replace
 	m.check, m.replace = false, nil
+	if replace != nil {
+		m.status.Held = "" // note says what comes of it
+	}
 	m.mu.Unlock()
+	if replace == nil {
+		return m.bring(ctx, w, check, false)
+	}
+	err := node.Errorf(node.Internal, "cannot replace the mirror %s: see the node's log", m.cfg.Instance) // if it panics
+	defer func() { replace <- err }()
+	err = m.bring(ctx, w, true, true)
+	return err
+}
+
+// bring compares the mirror with the store where that is due, sends what waits, and writes the list.
+func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) error {
 	// What was down may have been put back to an older state meanwhile.
 	if check || !w.ready || !m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status {
-		err := w.connect(ctx, replace != nil)
-		if replace != nil {
-			replace <- err
-		}
-		if err != nil {
+		if err := w.connect(ctx, replace); err != nil {
 			return err
 		}
 	}
-	if w.early() > 0 {
+	if !replace && w.early() > 0 {
 		return nil // what isn't listed isn't on the mirror: names that change often are sent once a list
 	}
 	for ctx.Err() == nil {

@@ -282,6 +282,7 @@ func (r *restore) move() error {
 			return errors.WithStack(err)
 		}
 	}
+	r.made = false // from here on, a lock there is another's
 	if err := os.Remove(filepath.Join(r.Folder, lockFile)); err != nil {
 		return errors.WithStack(err)
 	}

@@ -19,9 +19,10 @@ func TestPlacesOfMirrorsAreTheirOwn(t *testing.T) {
 		"s3://h.example/bkt,s3://h.example/bkt?region=us-east-1":   "is the same place as",
 		"s3://h.example/bkt/p,fs:///a,s3://H.example:443/bkt/p/":   "is the same place as s3://h.example/bkt/p",
 		"fs:///backup,fs:///backup?mounted=true":                   "is the same place as fs:///backup",
-		"fs:///state":                                              "it must be folders that are neither state-dir, /state, nor below or above it; fs:///state would be a mirror of itself",
+		"fs:///state":                                              "it must be folders that are neither the store's, /state/store, nor below or above it; fs:///state would be a mirror of itself",
 		"fs:///other,fs:///state/store/mirror":                     "fs:///state/store/mirror would be a mirror of itself",
 		"fs:///":                                                   "fs:///",
+		"fs:///state/mirror":                                       "",
 		"fs:///state2, fs:///backup/state, s3://h.example/state":   "",
 		"s3://h.example/bkt,s3://h.example/bkt/one,s3://o.net/bkt": "",
 	} {
@@ -113,6 +114,21 @@ func TestFaultsOfMirrorsNameTheItem(t *testing.T) {
 	} {
 		if got := config.Masked(text); got != text {
 			t.Errorf("%s is masked as %s", text, got)
+		}
+	}
+}
+
+// A digest that pins an image is no secret: it is shown, and another one is another setting.
+func TestPinsAreShown(t *testing.T) {
+	digest := strings.Repeat("a1", 32)
+	for text, want := range map[string]string{
+		"oci://registry.example/kubernetes/image@sha256:" + digest: "oci://registry.example/kubernetes/image@sha256:" + digest,
+		"https://host.example/image.fl#sha256=" + digest:           "https://host.example/image.fl#sha256=" + digest,
+		"https://host.example/image.fl#" + digest:                  "https://host.example/image.fl#xxxxx",
+		"https://user:key/more@host.example@sha256:" + digest:      "https://xxxxx@sha256:" + digest,
+	} {
+		if got := config.Masked(text); got != want {
+			t.Errorf("%s is shown as %s, want %s", text, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -58,6 +59,12 @@ func wholeItems(text string) []string {
 	return out
 }
 
+// The digests that pin an artifact's or a flist's content: they aren't secret.
+var (
+	pinned = regexp.MustCompile(`^[^@]*@sha256:[0-9a-f]{64}$`)
+	pin    = regexp.MustCompile(`^sha256=[0-9a-f]{64}$`)
+)
+
 // Masked hides what may be secret in one URL: the password, or the user where there is no password: a bus's URL may have its password
 // there; the values of options that no setting knows, and a fragment. Another text stays as it is.
 func Masked(text string) string {
@@ -69,7 +76,7 @@ func Masked(text string) string {
 	if err != nil {
 		return scheme + "//" + unread(rest)
 	}
-	if strings.Contains(u.Path, "@") && u.Host != "" {
+	if strings.Contains(u.Path, "@") && u.Host != "" && !pinned.MatchString(u.Path) {
 		return scheme + "//" + hidden + rest[strings.LastIndex(rest, "@"):] // the secret has a slash
 	}
 	out := u.Redacted()
@@ -87,7 +94,10 @@ func Masked(text string) string {
 	if query != "" {
 		out += "?" + maskedOptions(query)
 	}
-	if fragment != "" {
+	switch {
+	case pin.MatchString(fragment):
+		out += "#" + fragment
+	case fragment != "":
 		out += "#" + hidden
 	}
 	return out

@@ -44,8 +44,9 @@ func (l *Loaded) mirrorFaults() (out []string) {
 		if first := slices.IndexFunc(l.Mirrors, func(other mirrors.Place) bool { return other.Where() == p.Where() }); first < i {
 			out = append(out, fmt.Sprintf("places that are named once; %s is the same place as %s", Masked(p.Text), Masked(l.Mirrors[first].Text)))
 		}
-		if p.FS != nil && (below(p.FS.Folder, l.StateDir) || below(l.StateDir, p.FS.Folder)) {
-			out = append(out, fmt.Sprintf("folders that are neither state-dir, %s, nor below or above it; %s would be a mirror of itself", l.StateDir, Masked(p.Text)))
+		store := filepath.Join(l.StateDir, "store")
+		if p.FS != nil && (below(p.FS.Folder, store) || below(store, p.FS.Folder)) {
+			out = append(out, fmt.Sprintf("folders that are neither the store's, %s, nor below or above it; %s would be a mirror of itself", store, Masked(p.Text)))
 		}
 	}
 	return out

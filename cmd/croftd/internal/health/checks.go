@@ -26,7 +26,7 @@ func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host
 	checks := []host.Check{started(s), store(s.Store), birth(s.Store), mirrors(s.Mirrors, now), clock(s.Clock), explorer(s, now), bus(s, modules)}
 	for _, m := range modules {
 		if m.Check != nil {
-			checks = append(checks, m.Check(s))
+			checks = append(checks, ofModule(m, s))
 		}
 	}
 	checks = append(checks, delivery(s), orphans(s), settings(s))
@@ -35,6 +35,21 @@ func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host
 		ready = ready && c.Level != host.Failing
 	}
 	return host.ReadinessSpec{Ready: ready, Checks: checks}
+}
+
+// ofModule is a module's own check. What a module that doesn't answer has told before says nothing.
+func ofModule(m module.Descriptor, s nodestatus.Status) host.Check {
+	c := m.Check(s)
+	for _, is := range s.Modules {
+		switch {
+		case is.Name != m.Bus || c.Level == host.Failing:
+		case is.Phase == string(module.Disabled):
+			return host.Pass(c.Name, "the module is switched off")
+		case is.Error != "":
+			return host.Pass(c.Name, "nothing is known while the module doesn't answer") // the check of the bus warns
+		}
+	}
+	return c
 }
 
 func started(s nodestatus.Status) host.Check {

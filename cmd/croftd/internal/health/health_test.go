@@ -75,6 +75,14 @@ func TestReadinessCauses(t *testing.T) {
 		{"a module that the node can be without", func(s *nodestatus.Status) {
 			s.Modules = append(s.Modules, host.ModuleSpec{Name: node.ZDBModule, Error: "no answer"})
 		}, "bus", host.Warning, node.ZDBModule + " (no answer)"},
+		{"containers whose module doesn't answer", func(s *nodestatus.Status) {
+			s.Modules = append(s.Modules, host.ModuleSpec{Name: node.ContainerModule, Error: "it is Failed"})
+			s.Container.Error = "an hour ago"
+		}, "bus", host.Warning, "container (it is Failed)"},
+		{"containers that are switched off", func(s *nodestatus.Status) {
+			s.Modules = append(s.Modules, host.ModuleSpec{Name: node.ContainerModule, Phase: "Disabled"})
+			s.Container.Error = "gone"
+		}, "containers", host.Good, "the module is switched off"},
 		{"a module that is switched off", func(s *nodestatus.Status) {
 			s.Modules = append(s.Modules, host.ModuleSpec{Name: node.ZDBModule, Phase: "Disabled"})
 		}, "bus", host.Good, "but those that are switched off: " + node.ZDBModule},
