@@ -89,7 +89,7 @@ func open(t *testing.T, change ...func(*image.Config)) *world {
 			Paths:  []string{w.dir},
 		},
 		Unpacking: image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}},
-		Pulling:   image.Pulling{Backoff: time.Millisecond}, Clock: clock.System{},
+		Pulling:   image.Pulling{Backoff: time.Millisecond, Answer: 2 * time.Minute}, Clock: clock.System{},
 		Log: zerolog.New(zerolog.MultiLevelWriter(w.logs, zerolog.NewTestWriter(t))),
 		InUse: func(context.Context) (map[string]bool, error) {
 			w.mu.Lock()
