@@ -43,6 +43,9 @@ type Config struct {
 	// Demand returns a reservation's demand, for Usage. One that it can't tell counts as zero: another
 	// version of croft admitted it, and it is on the node. Nil is zero for all.
 	Demand func(r *workload.Reservation) (provisioner.Demand, error)
+	// OnBegin, when set, is called before each change, and OnChange after it: no other change is between them. It must not block, nor
+	// call the store.
+	OnBegin func()
 	// OnChange, when set, is called after each change with the names that may have changed, relative to Root, while the change is
 	// still the only one. It must not block, nor call the store.
 	OnChange func(names ...string)

@@ -79,7 +79,7 @@ func openWith(c Config, held *filelock.Lock, provider func() (durable.Provider, 
 	if err != nil {
 		return nil, both(err, release(held))
 	}
-	s := &FSStore{cfg: c, disk: told(disk, c.OnChange), lock: held, unsure: map[workload.ID]bool{}, memory: memory{index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}}
+	s := &FSStore{cfg: c, disk: told(disk, c.OnBegin, c.OnChange), lock: held, unsure: map[workload.ID]bool{}, memory: memory{index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}}
 	if err := s.load(); err != nil {
 		return nil, both(err, s.Close())
 	}

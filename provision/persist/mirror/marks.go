@@ -14,6 +14,8 @@ type marks struct {
 	// sent are the names whose objects are there, or needn't be, and that the list may not tell yet.
 	sent  map[string]mark
 	count uint64
+	// writing is whether a change of the store has begun and isn't marked yet: a part of it may have been read.
+	writing bool
 	// wake has one element when there is something new.
 	wake chan struct{}
 }
@@ -36,6 +38,30 @@ func (m *marks) of(name string) map[string]mark {
 	return m.rest
 }
 
+// begin notes that a change of the store has begun.
+func (m *marks) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writing = true
+}
+
+// end marks the names that the change has changed.
+func (m *marks) end(now time.Time, names ...string) {
+	m.add(now, names...)
+	m.mu.Lock()
+	m.writing = false
+	m.mu.Unlock()
+	m.rouse()
+}
+
+// rouse wakes who waits for something new.
+func (m *marks) rouse() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
 // add marks names. It never waits.
 func (m *marks) add(now time.Time, names ...string) {
 	if len(names) == 0 {
@@ -54,26 +80,24 @@ func (m *marks) add(now time.Time, names ...string) {
 		m.of(name)[name] = mark{since: since, number: m.count}
 	}
 	m.mu.Unlock()
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	m.rouse()
 }
 
-// first returns at most most names that are to be sent, with their marks; the store's own state comes first.
-func (m *marks) first(most int) map[string]mark {
+// first returns at most most names that are to be sent, with their marks; the store's own state comes first. idle is whether there is none, and
+// no change under way.
+func (m *marks) first(most int) (out map[string]mark, idle bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := map[string]mark{}
+	out = map[string]mark{}
 	for _, some := range []map[string]mark{m.own, m.rest} {
 		for name, at := range some {
 			if len(out) == most {
-				return out
+				return out, false
 			}
 			out[name] = at
 		}
 	}
-	return out
+	return out, len(out) == 0 && !m.writing
 }
 
 // wait reports whether names wait to be sent.

@@ -115,8 +115,11 @@ func New(c Config) (*Mirror, error) {
 	return &Mirror{cfg: c, marks: newMarks(), asks: make(chan struct{}, 1), status: Status{Instance: c.Instance}}, nil
 }
 
+// Begin tells that the store begins a change, which Mark ends. It never waits: it is for store.Config.OnBegin.
+func (m *Mirror) Begin() { m.marks.begin() }
+
 // Mark tells that names have changed. It never waits: it is for store.Config.OnChange.
-func (m *Mirror) Mark(names ...string) { m.marks.add(time.Now(), names...) }
+func (m *Mirror) Mark(names ...string) { m.marks.end(time.Now(), names...) }
 
 // Check has the mirror compared with the store soon, as after a restart.
 func (m *Mirror) Check() { m.ask(func() { m.check = true }) }
@@ -269,9 +272,16 @@ func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) erro
 		return nil // what isn't listed isn't on the mirror: names that change often are sent once a list
 	}
 	for ctx.Err() == nil {
-		some := m.marks.first(batch)
-		if len(some) == 0 {
+		some, idle := m.marks.first(batch)
+		if idle {
 			break
+		}
+		if len(some) == 0 { // a change of the store is under way
+			select {
+			case <-ctx.Done():
+			case <-m.marks.wake: // its end
+			}
+			continue
 		}
 		if err := w.send(ctx, some); err != nil {
 			return err
@@ -280,6 +290,6 @@ func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// Nothing waits: a name is marked right after its write and before the next one's, so that what was sent is the store as it was at one moment.
+	// Nothing waited, and no change was under way: what was sent is the store as it was at that moment.
 	return w.settle(ctx)
 }

@@ -1,10 +1,12 @@
 package mirror_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/persist/fs"
 	"github.com/croft-edge/croft/provision/persist/mirror"
@@ -67,6 +69,44 @@ func TestARestoreClaimsNothing(t *testing.T) {
 		}
 		if left, err := os.ReadDir(at); make != (err == nil) || len(left) > 0 {
 			t.Errorf("%s: %v, %v", name, left, err)
+		}
+	}
+}
+
+// A list has a change of the store whole or not at all, whenever the mirror ends: of two files that each change changes together, a restore
+// finds the same state.
+func TestAListHasAllOfAChange(t *testing.T) {
+	w := newWorld(t)
+	w.open(nil)
+	m := w.mirror()
+	pair := filepath.Join(w.folder(), "pair")
+	if err := os.Mkdir(pair, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(n int) {
+		m.Begin()
+		for _, name := range []string{"a", "b"} {
+			if err := atomicfile.WriteFile(filepath.Join(pair, name), []byte(fmt.Sprint(n)), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		m.Mark("pair/a", "pair/b")
+	}
+	n := 0
+	for range 30 {
+		write(n)
+		stop := run(m)
+		for before := w.provider.count("put list"); w.provider.count("put list") < before+3; n++ {
+			write(n)
+		}
+		stop()
+		folder, _, err := w.restored(func(c *mirror.RestoreConfig) { c.Rebirth = func(string) error { return nil } })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := files(t, folder)
+		if got["pair/a"] != got["pair/b"] || got["pair/a"] == "" {
+			t.Fatalf("after %d changes one file is %q, the other %q", n, got["pair/a"], got["pair/b"])
 		}
 	}
 }

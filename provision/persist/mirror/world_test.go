@@ -130,6 +130,7 @@ func (w *world) open(m *mirror.Mirror) {
 	w.t.Helper()
 	c := store.Config{Root: w.folder(), Hook: w.hook}
 	if m != nil {
+		c.OnBegin = m.Begin
 		c.OnChange = func(names ...string) {
 			if w.changed != nil {
 				w.changed(names...)

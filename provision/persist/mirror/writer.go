@@ -193,9 +193,9 @@ func (w *writer) compare(keys []persist.Key) error {
 			w.unlisted = true
 		}
 		delete(left, key)
-		w.mirror.Mark(name) // also one that the store doesn't have any more
+		w.mirror.marks.add(time.Now(), name) // also one that the store doesn't have any more
 	}
-	w.mirror.Mark(names...)
+	w.mirror.marks.add(time.Now(), names...)
 	w.stale = left
 	birth, _ := w.cfg.Birth()
 	w.unlisted = w.unlisted || w.there.Birth != birth || !w.there.Complete

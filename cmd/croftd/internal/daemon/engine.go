@@ -130,7 +130,7 @@ func (d *daemon) openStore(b *engineParts, c *deferredClock, changed kick) error
 	b.openMirrors(d.Config, &opened, changed)
 	b.store, err = store.Open(store.Config{
 		Root: storeFolder(d.Config.Config), Log: d.Log, NewNode: newNode, Clock: c, BirthClock: vouchedClock{c},
-		Demand: b.sizes.demand, OnChange: b.mirrors.Mark,
+		Demand: b.sizes.demand, OnBegin: b.mirrors.Begin, OnChange: b.mirrors.Mark,
 	})
 	if err != nil {
 		return err

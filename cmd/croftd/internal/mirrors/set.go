@@ -140,6 +140,13 @@ func (o *one) status(now mirror.Status) Status {
 	return Status{Status: now, Place: o.place.Text, Latency: o.provider.InstanceStatus(o.instance).MeanPersistLatency}
 }
 
+// Begin tells the mirrors that the store begins a change, which Mark ends. It never waits: it is for store.Config.OnBegin.
+func (s *Set) Begin() {
+	for _, o := range s.all {
+		o.Begin()
+	}
+}
+
 // Mark tells the mirrors that names of the store have changed. It never waits: it is for store.Config.OnChange.
 func (s *Set) Mark(names ...string) {
 	for _, o := range s.all {
