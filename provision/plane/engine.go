@@ -101,7 +101,7 @@ func (e *Engine) Orphans(all []work.OrphanSpec) {
 // Event implements engine.Board.
 func (e *Engine) Event(s work.EventSpec) { e.events.add(s) }
 
-// Dropped counts the events that weren't recorded, because there were too many at a time or the disk was full.
+// Dropped counts the events that weren't recorded: there were too many at a time.
 func (e *Engine) Dropped() int64 { return e.events.dropped.Current() }
 
 func (e *Engine) kick() {
@@ -129,7 +129,7 @@ func (e *Engine) Outputs() []controller.Output {
 	}
 }
 
-// Run implements controller.Controller. Events are written beside the rest: each is a durable write.
+// Run implements controller.Controller. Events are written beside the rest.
 func (e *Engine) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	recorded := make(chan error, 1)

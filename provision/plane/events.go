@@ -65,8 +65,8 @@ func (c *recorder) add(s work.EventSpec) {
 	}
 }
 
-// run writes the events until ctx is done. One that can't be written is dropped and counted: a full disk must
-// not keep later ones from being written.
+// run makes the events' resources until ctx is done. One that can't be made is dropped and counted: it must not keep
+// later ones from being made.
 func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
 	if err := c.load(ctx, r); err != nil {
 		return err

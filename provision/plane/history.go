@@ -29,7 +29,8 @@ const lockWait = 5 * time.Second
 // history is the file of the namespace History: a bbolt database whose values are compressed and sealed
 // (AES-256-GCM); only the types and IDs of resources are readable in it.
 type history struct {
-	file *bolt.BackingStore
+	file   *bolt.BackingStore
+	writes *behind
 	// damaged is why the file of the last run was set aside; empty when it wasn't.
 	damaged string
 }
@@ -63,14 +64,21 @@ func readHistory(path string, key []byte, log zerolog.Logger) (h *history, err e
 		sealed := encryption.NewMarshaler(
 			compression.NewMarshaler(store.ProtobufMarshaler{}, compression.ZStd(), compressFrom),
 			encryption.NewCipher(encryption.KeyProviderFunc(func() ([]byte, error) { return key, nil })))
-		file, err := bolt.NewBackingStore(func() (*bbolt.DB, error) {
-			return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
-		}, sealed)
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
+		if err != nil {
+			return errors.WithStack(err)
+		}
+		file, err := bolt.NewBackingStore(func() (*bbolt.DB, error) { return db, nil }, sealed)
 		if err != nil {
 			return err
 		}
 		h = &history{file: file}
-		return file.WithNamespace(resources.History).Load(context.Background(), func(resource.Type, resource.Resource) error { return nil })
+		reads := file.WithNamespace(resources.History)
+		if err := reads.Load(context.Background(), func(resource.Type, resource.Resource) error { return nil }); err != nil {
+			return err
+		}
+		h.writes = newBehind(db, resources.History, reads, sealed, log)
+		return nil
 	})
 	if err != nil && h != nil {
 		_ = h.Close()
@@ -83,13 +91,16 @@ func (h *history) options() []inmem.StateOption {
 	if h.file == nil {
 		return nil
 	}
-	return []inmem.StateOption{inmem.WithBackingStore(h.file.WithNamespace(resources.History))}
+	return []inmem.StateOption{inmem.WithBackingStore(h.writes)}
 }
 
-// Close closes the file.
+// Close writes what isn't written yet, and closes the file.
 func (h *history) Close() error {
 	if h.file == nil {
 		return nil
+	}
+	if h.writes != nil {
+		h.writes.close()
 	}
 	return errors.Wrap(h.file.Close(), "cannot close the history")
 }

@@ -1,0 +1,189 @@
+package plane
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
+	"github.com/cosi-project/runtime/pkg/state/impl/store"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"go.etcd.io/bbolt"
+
+	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// behindPause is the least time between two transactions: a burst of events costs the disk, which the store of the records
+// uses too, a few durable writes a second.
+const behindPause = 250 * time.Millisecond
+
+// behind is a backing store that writes to a bbolt database beside its callers: all that has changed meanwhile by one
+// durable transaction, and of each resource its newest content only. What can't be written, such as on a full disk, is tried again.
+// A machine that loses its power loses what wasn't written yet.
+type behind struct {
+	// BackingStore reads the database; what is written here has its layout: a bucket for the namespace, in it one for each type.
+	inmem.BackingStore
+	db        *bbolt.DB
+	namespace resource.Namespace
+	seal      store.Marshaler
+	log       zerolog.Logger
+	wake      chan struct{}
+	quit      chan struct{}
+	ended     chan struct{}
+	// close writes what is pending, and ends.
+	close func()
+
+	mu sync.Mutex
+	// pending are the sealed contents to be written, nil where a resource is to be removed.
+	pending map[place][]byte
+	// filed are the resources that the file has, or may have.
+	filed map[place]bool
+}
+
+type place struct {
+	kind resource.Type
+	id   resource.ID
+}
+
+func newBehind(db *bbolt.DB, ns resource.Namespace, reads inmem.BackingStore, seal store.Marshaler, log zerolog.Logger) *behind {
+	b := &behind{
+		BackingStore: reads, db: db, namespace: ns, seal: seal, log: log,
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+		pending: map[place][]byte{}, filed: map[place]bool{},
+	}
+	b.close = sync.OnceFunc(func() {
+		close(b.quit)
+		<-b.ended
+	})
+	go supervise.Do(log, "history", func() {
+		defer close(b.ended)
+		b.run()
+	})
+	return b
+}
+
+// Load implements inmem.BackingStore.
+func (b *behind) Load(ctx context.Context, handle inmem.LoadHandler) error {
+	return b.BackingStore.Load(ctx, func(kind resource.Type, r resource.Resource) error {
+		b.mu.Lock()
+		b.filed[place{kind, r.Metadata().ID()}] = true
+		b.mu.Unlock()
+		return handle(kind, r)
+	})
+}
+
+// Put implements inmem.BackingStore.
+func (b *behind) Put(_ context.Context, kind resource.Type, r resource.Resource) error {
+	sealed, err := b.seal.MarshalResource(r)
+	if err != nil {
+		return errors.Wrap(err, "cannot seal a resource")
+	}
+	b.mu.Lock()
+	b.pending[place{kind, r.Metadata().ID()}] = sealed
+	b.mu.Unlock()
+	b.rouse()
+	return nil
+}
+
+// Destroy implements inmem.BackingStore.
+func (b *behind) Destroy(_ context.Context, kind resource.Type, p resource.Pointer) error {
+	at := place{kind, p.ID()}
+	b.mu.Lock()
+	if delete(b.pending, at); b.filed[at] {
+		b.pending[at] = nil
+	}
+	b.mu.Unlock()
+	b.rouse()
+	return nil
+}
+
+func (b *behind) rouse() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes until quit is closed, then once more.
+func (b *behind) run() {
+	again := backoff.Backoff{Base: time.Second, Max: time.Minute}
+	failures := 0
+	for {
+		select {
+		case <-b.wake:
+		case <-b.quit:
+			if err := b.flush(); err != nil {
+				b.log.Error().Err(err).Str("step", "event").Msg("the last events are lost: they can't be written")
+			}
+			return
+		}
+		pause := behindPause
+		if err := b.flush(); err != nil {
+			if failures == 0 {
+				b.log.Error().Err(err).Str("step", "event").Msg("cannot write events: they are shown, and the write is tried again")
+			}
+			failures++
+			pause = again.Delay(failures)
+			b.rouse()
+		} else {
+			failures = 0
+		}
+		select {
+		case <-time.After(pause):
+		case <-b.quit:
+		}
+	}
+}
+
+// flush writes what is pending by one transaction. What can't be written stays pending, unless there is something newer.
+func (b *behind) flush() error {
+	b.mu.Lock()
+	some := b.pending
+	b.pending = map[place][]byte{}
+	for at, sealed := range some {
+		if sealed != nil {
+			b.filed[at] = true
+		}
+	}
+	b.mu.Unlock()
+	if len(some) == 0 {
+		return nil
+	}
+	err := supervise.Guard(b.log, "history", func() error {
+		return b.db.Update(func(tx *bbolt.Tx) error { return b.write(tx, some) })
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at, sealed := range some {
+		_, newer := b.pending[at]
+		switch {
+		case err != nil && !newer:
+			b.pending[at] = sealed
+		case err == nil && sealed == nil:
+			delete(b.filed, at)
+		}
+	}
+	return errors.Wrap(err, "cannot write the history")
+}
+
+func (b *behind) write(tx *bbolt.Tx, some map[place][]byte) error {
+	all, err := tx.CreateBucketIfNotExists([]byte(b.namespace))
+	if err != nil {
+		return errors.WithStack(err)
+	}
+	for at, sealed := range some {
+		of, err := all.CreateBucketIfNotExists([]byte(at.kind))
+		if err == nil && sealed == nil {
+			err = of.Delete([]byte(at.id))
+		} else if err == nil {
+			err = of.Put([]byte(at.id), sealed)
+		}
+		if err != nil {
+			return errors.WithStack(err)
+		}
+	}
+	return nil
+}
