@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// shortly is the duration of a network that is to expire.
-const shortly = 6 * time.Second
+// shortly is the duration of a network that is to expire. A busy machine makes it and its members within it.
+const shortly = 30 * time.Second
 
 // lasting signs a network's reservation for another duration.
 func (i *internet) lasting(r *workload.Reservation, d time.Duration) *workload.Reservation {

@@ -165,9 +165,9 @@ func TestReportedFreeSpaceCanBeReservedBesideZDB(t *testing.T) {
 
 func TestAVolumeExpires(t *testing.T) {
 	w, n := whole(t)
-	kept, r := w.Reserve(n, time.Hour), w.Reserve(n, 3*time.Second)
-	w.Result(r, workload.StateOK)
+	kept := w.Reserve(n, time.Hour)
 	w.Result(kept, workload.StateOK)
+	r := w.Expiring(3*time.Second, func(d time.Duration) *workload.Reservation { return w.Reserve(n, d) })
 	w.Result(r, workload.StateExpired)
 	if left := n.Subvolumes(); len(left) != 1 || left[kept.ID] == "" {
 		t.Errorf("left: %v, want %s only", left, kept.ID)
@@ -179,8 +179,7 @@ func TestAVolumeExpires(t *testing.T) {
 
 func TestARenewalKeepsTheData(t *testing.T) {
 	w, n := whole(t)
-	r := w.Reserve(n, 5*time.Second)
-	w.Result(r, workload.StateOK)
+	r := w.Expiring(5*time.Second, func(d time.Duration) *workload.Reservation { return w.Reserve(n, d) })
 	n.Leave(r, "kept")
 	end := r.Expires()
 	if err := r.SignRenewal(workload.Renewal{Expires: time.Now().Add(time.Hour)}, w.User.Private()); err != nil {
@@ -190,7 +189,8 @@ func TestARenewalKeepsTheData(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Until(nodetest.Soon, "the node knows of it", func() bool {
-		return n.Status().Workloads[0].Expires.Equal(r.Renewal.Expires)
+		all := n.Status().Workloads
+		return len(all) == 1 && all[0].Expires.Equal(r.Renewal.Expires)
 	})
 	w.Until(nodetest.Soon, "the old end is over", func() bool { return time.Now().After(end.Add(time.Second)) })
 	if got := n.Note(r); got != "kept" {

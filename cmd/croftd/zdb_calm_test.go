@@ -265,9 +265,7 @@ func (z *zdbs) undisturbedByParts() {
 // TestARebootedNodeBringsItsNamespacesBack without its explorer. Then one expires and one is evicted.
 func TestARebootedNodeBringsItsNamespacesBack(t *testing.T) {
 	z := newZDBs(t)
-	short := z.lasting(z.ZDB(z.n, nil), 25*time.Second)
-	z.Push(short)
-	z.Result(short, workload.StateOK)
+	short := z.Expiring(25*time.Second, func(d time.Duration) *workload.Reservation { return z.Push(z.lasting(z.ZDB(z.n, nil), d)) })
 	r, at := z.made(password("s3cr3t"))
 	seq, log := z.made(func(d *workload.ZDB) { d.Mode = workload.ZDBSeq })
 	z.answers(z.inside(at, "s3cr3t"), "kept", "SET", "kept", "for good")

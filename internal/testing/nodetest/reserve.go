@@ -43,6 +43,31 @@ func (w *World) Reserve(n *Node, d time.Duration) *workload.Reservation {
 	return w.Push(w.Volume(n.ID, 1, d))
 }
 
+// Expiring is a deployed reservation that will soon expire. reserve pushes one of the given duration, at first the
+// shortest. A busy machine takes longer to deploy it: then another with twice the duration is pushed, until half of
+// one's duration is left.
+func (w *World) Expiring(shortest time.Duration, reserve func(d time.Duration) *workload.Reservation) *workload.Reservation {
+	w.Helper()
+	for d := shortest; ; d *= 2 {
+		r := reserve(d)
+		var state workload.State
+		w.Until(Soon, r.ID+" has a result", func() bool {
+			got, err := w.Client.Get(w.Context(), r.ID)
+			if err != nil || got.Result == nil {
+				return false
+			}
+			state = got.Result.State
+			return true
+		})
+		if state == workload.StateOK && time.Until(r.Expires()) > d/2 {
+			return r
+		}
+		if state == workload.StateOK {
+			w.Result(r, workload.StateExpired)
+		}
+	}
+}
+
 // Result waits until the explorer has a result of that state, verifies the node's signature, and
 // returns it.
 func (e *ExplorerServer) Result(r *workload.Reservation, state workload.State) *workload.Result {

@@ -22,7 +22,9 @@ import (
 const askAgain = 20 * time.Millisecond
 
 // configuration configures croft's own containerd: one socket that only root opens,
-// no files outside of its folders, no Kubernetes.
+// no files outside of its folders, no Kubernetes. A shim that doesn't answer within shim.load is
+// taken for dead when containerd starts, and its container is killed: the 5 s of the default are too short on a
+// node whose processors are full.
 const configuration = `version = 2
 root = %q
 state = %q
@@ -49,6 +51,12 @@ disabled_plugins = [
 
 [metrics]
   address = ""
+
+[timeouts]
+  "io.containerd.timeout.shim.load" = "1m"
+  "io.containerd.timeout.shim.cleanup" = "30s"
+  "io.containerd.timeout.shim.shutdown" = "15s"
+  "io.containerd.timeout.task.state" = "15s"
 
 [plugins."io.containerd.internal.v1.opt"]
   path = %q
