@@ -11,8 +11,9 @@ type marks struct {
 	mu sync.Mutex
 	// own are the names of the store's own state that are to be sent, rest the others.
 	own, rest map[string]mark
-	// sent are the names whose objects are there, or needn't be, and that the list may not tell yet.
-	sent  map[string]mark
+	// taken are the names whose contents of the next list are known, and are sent or being sent, with the time of their first change that
+	// isn't listed. One that has changed again since is also among those that are to be sent.
+	taken map[string]time.Time
 	count uint64
 	// writing is whether a change of the store has begun and isn't marked yet: a part of it may have been read.
 	writing bool
@@ -20,14 +21,14 @@ type marks struct {
 	wake chan struct{}
 }
 
-// mark is a change: the time of the name's first one since it was listed, and a number that grows with each.
+// mark is a change: the time of the name's first one since it was taken, and a number that grows with each.
 type mark struct {
 	since  time.Time
 	number uint64
 }
 
 func newMarks() *marks {
-	return &marks{own: map[string]mark{}, rest: map[string]mark{}, sent: map[string]mark{}, wake: make(chan struct{}, 1)}
+	return &marks{own: map[string]mark{}, rest: map[string]mark{}, taken: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
 // of is where a name waits.
@@ -69,35 +70,77 @@ func (m *marks) add(now time.Time, names ...string) {
 	}
 	m.mu.Lock()
 	for _, name := range names {
-		m.count++
-		since := now
-		for _, was := range []map[string]mark{m.of(name), m.sent} {
-			if old, marked := was[name]; marked && old.since.Before(since) {
-				since = old.since
-			}
-		}
-		delete(m.sent, name)
-		m.of(name)[name] = mark{since: since, number: m.count}
+		m.mark(name, now)
 	}
 	m.mu.Unlock()
 	m.rouse()
 }
 
-// first returns at most most names that are to be sent, with their marks; the store's own state comes first. idle is whether there is none, and
-// no change under way.
-func (m *marks) first(most int) (out map[string]mark, idle bool) {
+// mark marks a name. The caller holds mu.
+func (m *marks) mark(name string, since time.Time) {
+	m.count++
+	if old, marked := m.of(name)[name]; marked && old.since.Before(since) {
+		since = old.since
+	}
+	m.of(name)[name] = mark{since: since, number: m.count}
+}
+
+// first returns at most most names that are to be sent, with their marks; the store's own state comes first. all is how many there are.
+func (m *marks) first(most int) (out map[string]mark, all int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out = map[string]mark{}
 	for _, some := range []map[string]mark{m.own, m.rest} {
 		for name, at := range some {
-			if len(out) == most {
-				return out, false
+			if len(out) < most {
+				out[name] = at
 			}
-			out[name] = at
 		}
 	}
-	return out, len(out) == 0 && !m.writing
+	return out, len(m.own) + len(m.rest)
+}
+
+// unread are the marked names that have changed since they were read; read has the numbers that their marks had then. When there is none and no
+// change of the store is under way, what was read is the store at this moment: all marked names are taken, and whole is true.
+func (m *marks) unread(read map[string]uint64) (names map[string]mark, whole bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names = map[string]mark{}
+	for _, some := range []map[string]mark{m.own, m.rest} {
+		for name, at := range some {
+			if number, known := read[name]; !known || number != at.number {
+				names[name] = at
+			}
+		}
+	}
+	if len(names) > 0 || m.writing {
+		return names, false
+	}
+	for _, some := range []map[string]mark{m.own, m.rest} {
+		for name, at := range some {
+			m.take(name, at)
+		}
+		clear(some)
+	}
+	return names, true
+}
+
+// take notes that a name's content is known. The caller holds mu.
+func (m *marks) take(name string, at mark) {
+	if since, taken := m.taken[name]; !taken || at.since.Before(since) {
+		m.taken[name] = at.since
+	}
+}
+
+// back marks names again that were taken and couldn't be sent.
+func (m *marks) back(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		if since, taken := m.taken[name]; taken {
+			m.mark(name, since)
+		}
+	}
 }
 
 // wait reports whether names wait to be sent.
@@ -107,34 +150,41 @@ func (m *marks) wait() bool {
 	return len(m.own)+len(m.rest) > 0
 }
 
-// done notes that a name was sent, unless it has changed since.
+// done takes a name that was sent as it was when it had a mark, unless it has changed since.
 func (m *marks) done(name string, was mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now, marked := m.of(name)[name]; marked && now.number == was.number {
 		delete(m.of(name), name)
-		m.sent[name] = now
+		m.take(name, now)
 	}
 }
 
-// listed removes the marks of what was sent: the list tells it now.
+// listed forgets what was taken: the list tells it now.
 func (m *marks) listed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.sent)
+	clear(m.taken)
 }
 
 // lag is the number of names, and the time of the oldest change; zero when there is none.
 func (m *marks) lag() (int, time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	all := map[string]bool{}
 	var oldest time.Time
-	for _, some := range []map[string]mark{m.own, m.rest, m.sent} {
-		for _, at := range some {
-			if oldest.IsZero() || at.since.Before(oldest) {
-				oldest = at.since
-			}
+	note := func(name string, since time.Time) {
+		if all[name] = true; oldest.IsZero() || since.Before(oldest) {
+			oldest = since
 		}
 	}
-	return len(m.own) + len(m.rest) + len(m.sent), oldest
+	for _, some := range []map[string]mark{m.own, m.rest} {
+		for name, at := range some {
+			note(name, at.since)
+		}
+	}
+	for name, since := range m.taken {
+		note(name, since)
+	}
+	return len(all), oldest
 }

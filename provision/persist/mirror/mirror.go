@@ -260,7 +260,8 @@ func (m *Mirror) round(ctx context.Context, w *writer) error {
 	return err
 }
 
-// bring compares the mirror with the store where that is due, sends what waits, and writes the list.
+// bring compares the mirror with the store where that is due, sends what waits, and writes the list. The list is of one moment: the last names that
+// wait are all read before one of them is sent, so that the store may go on to change, and however slow the place is.
 func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) error {
 	// What was down may have been put back to an older state meanwhile.
 	if check || !w.ready || !m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status {
@@ -272,24 +273,19 @@ func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) erro
 		return nil // what isn't listed isn't on the mirror: names that change often are sent once a list
 	}
 	for ctx.Err() == nil {
-		some, idle := m.marks.first(batch)
-		if idle {
-			break
-		}
-		if len(some) == 0 { // a change of the store is under way
-			select {
-			case <-ctx.Done():
-			case <-m.marks.wake: // its end
+		some, all := m.marks.first(batch)
+		if all <= mostRead {
+			known, err := w.read(ctx)
+			if err != nil {
+				return err
 			}
-			continue
+			if known != nil {
+				return w.sendAll(ctx, known)
+			}
 		}
 		if err := w.send(ctx, some); err != nil {
 			return err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	// Nothing waited, and no change was under way: what was sent is the store as it was at that moment.
-	return w.settle(ctx)
+	return ctx.Err()
 }

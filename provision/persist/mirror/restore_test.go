@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
@@ -75,6 +76,61 @@ func TestARestoreClaimsNothing(t *testing.T) {
 
 // A list has a change of the store whole or not at all, whenever the mirror ends: of two files that each change changes together, a restore
 // finds the same state.
+// TestASlowPlaceGetsLists: a place that takes longer for an object than the store for its next change gets one list after the other, each of one moment.
+func TestASlowPlaceGetsLists(t *testing.T) {
+	w := newWorld(t)
+	w.open(nil)
+	m := w.mirror()
+	const names = 40
+	pair := filepath.Join(w.folder(), "pair")
+	if err := os.Mkdir(pair, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(n int) {
+		m.Begin()
+		var changed []string
+		for _, side := range []string{"a", "b"} {
+			name := fmt.Sprintf("pair/%s%d", side, n%names)
+			changed = append(changed, name)
+			if err := atomicfile.WriteFile(filepath.Join(w.folder(), name), []byte(fmt.Sprint(n)), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		m.Mark(changed...)
+	}
+	w.provider.step = func(what string, after bool) error {
+		if what == "put file" && !after {
+			time.Sleep(30 * time.Millisecond)
+		}
+		return nil
+	}
+	stop := run(m)
+	n := 0
+	for began := time.Now(); w.provider.count("put list") < 6; {
+		if time.Since(began) > 3*time.Minute {
+			t.Fatalf("after %d changes it has %d lists", n, w.provider.count("put list"))
+		}
+		write(n)
+		n++
+		time.Sleep(5 * time.Millisecond) // the store has other work, too, but changes more than the place takes
+	}
+	stop()
+	folder, _, err := w.restored(func(c *mirror.RestoreConfig) { c.Rebirth = func(string) error { return nil } })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, some := files(t, folder), false
+	for i := range names {
+		a, b := got[fmt.Sprint("pair/a", i)], got[fmt.Sprint("pair/b", i)]
+		if some = some || a != ""; a != b {
+			t.Errorf("after %d changes %d has %q and %q", n, i, a, b)
+		}
+	}
+	if !some {
+		t.Errorf("after %d changes nothing is restored", n)
+	}
+}
+
 func TestAListHasAllOfAChange(t *testing.T) {
 	w := newWorld(t)
 	w.open(nil)

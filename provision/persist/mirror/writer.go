@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +17,13 @@ import (
 )
 
 const (
-	// batch is how many names are sent before the list may be due, atOnce how many of them at the same time: each may be held in memory.
+	// batch is how many names are read and sent before it is looked how many are left, atOnce how many of them at the same time: each may be
+	// held in memory.
 	batch  = 64
 	atOnce = 8
+	// mostRead and mostBytes bound what is read before it is sent.
+	mostRead  = 512
+	mostBytes = 8 << 20
 )
 
 // errHeld marks the error about a mirror that has another store's files.
@@ -202,22 +207,100 @@ func (w *writer) compare(keys []persist.Key) error {
 	return nil
 }
 
+// content is what a name had when it was read: nothing when it was gone, or when it can't be mirrored.
+type content struct {
+	body  []byte
+	gone  bool
+	unfit error
+}
+
+func (w *writer) content(name string) (content, error) {
+	body, err := w.cfg.Source.Read(name)
+	switch node.KindOf(err) {
+	case "":
+		return content{body: body}, nil
+	case node.NotExist:
+		return content{gone: true}, nil
+	case node.Invalid:
+		return content{unfit: err}, nil
+	}
+	return content{}, err
+}
+
+// read reads all names that wait, as they are at one moment, and takes them. nil when they are too large to be held in memory.
+func (w *writer) read(ctx context.Context) (map[string]content, error) {
+	known, numbers := map[string]content{}, map[string]uint64{}
+	size := 0
+	for {
+		some, whole := w.mirror.marks.unread(numbers)
+		if whole {
+			return known, nil
+		}
+		if len(some) == 0 { // a change of the store is under way
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-w.mirror.marks.wake: // its end
+			}
+			continue
+		}
+		for name, at := range some {
+			c, err := w.content(name)
+			if err != nil {
+				return nil, err
+			}
+			size += len(c.body) - len(known[name].body)
+			known[name], numbers[name] = c, at.number
+			if len(known) > 2*mostRead || size > mostBytes {
+				return nil, nil
+			}
+		}
+	}
+}
+
+// sendAll sends the contents that read has taken, and writes the list. After a failure those that weren't sent wait again.
+func (w *writer) sendAll(ctx context.Context, known map[string]content) error {
+	err := w.each(slices.Collect(maps.Keys(known)), func(name string) error {
+		sent := false
+		defer func() {
+			if !sent { // also after a panic
+				w.mirror.marks.back(name)
+			}
+		}()
+		err := w.sendOne(ctx, name, known[name])
+		sent = err == nil
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.settle(ctx)
+}
+
 // send sends names' newest contents. A failure leaves them marked.
 func (w *writer) send(ctx context.Context, names map[string]mark) error {
+	return w.each(slices.Collect(maps.Keys(names)), func(name string) error {
+		c, err := w.content(name)
+		if err == nil {
+			err = w.sendOne(ctx, name, c)
+		}
+		if err == nil {
+			w.mirror.marks.done(name, names[name])
+		}
+		return err
+	})
+}
+
+// each does something for names, for some of them at a time, and returns the first error.
+func (w *writer) each(names []string, do func(name string) error) error {
 	slots := make(chan struct{}, atOnce)
 	failed := make(chan error, len(names))
 	var wait sync.WaitGroup
-	for name, was := range names {
+	for _, name := range names {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			failed <- supervise.Catch("mirror of "+name, func() error {
-				err := w.sendOne(ctx, name)
-				if err == nil {
-					w.mirror.marks.done(name, was)
-				}
-				return err
-			})
+			failed <- supervise.Catch("mirror of "+name, func() error { return do(name) })
 		})
 	}
 	wait.Wait()
@@ -231,20 +314,17 @@ func (w *writer) send(ctx context.Context, names map[string]mark) error {
 	return first
 }
 
-// sendOne sends the newest content of a name, if the mirror doesn't have it.
-func (w *writer) sendOne(ctx context.Context, name string) error {
-	body, err := w.cfg.Source.Read(name)
-	switch node.KindOf(err) {
-	case "":
-	case node.NotExist:
+// sendOne sends a name's content, if the mirror doesn't have it.
+func (w *writer) sendOne(ctx context.Context, name string, c content) error {
+	switch {
+	case c.gone:
 		w.drop(name)
 		return nil
-	case node.Invalid:
-		w.refuse(name, err)
+	case c.unfit != nil:
+		w.refuse(name, c.unfit)
 		return nil
-	default:
-		return err
 	}
+	body := c.body
 	hash := sum(body)
 	key := w.keyOf(name, hash)
 	w.mu.Lock()
@@ -302,8 +382,8 @@ func (w *writer) early() time.Duration {
 	return w.cfg.Pace - time.Since(w.listed)
 }
 
-// settle writes the list if it is due, then removes what it doesn't have any more. Nothing must wait to be sent: a list of a part of the
-// changes would have a reservation's end without what replaced it.
+// settle writes the list if it differs, then removes what it doesn't have any more. What was sent must be the store as it was at one moment: a
+// list of a part of the changes would have a reservation's end without what replaced it.
 func (w *writer) settle(ctx context.Context) error {
 	if !w.dirty() {
 		w.mirror.marks.listed()
