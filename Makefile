@@ -96,10 +96,10 @@ UNWATCHED := crypto/internal/fips140/edwards25519/... filippo.io/edwards25519/..
   modernc.org/sqlite/lib modernc.org/libc modernc.org/memory github.com/go-json-experiment/json/jsontext \
   github.com/go-json-experiment/json/internal/...
 
-# Most tests wait most of the time: for a process, a kernel or a timer. So more run at once than there are
-# processors: three packages, also when several runs share the machine (bootstrap/turn). -w leaves out debugging data,
+# Most tests wait most of the time: for a process, a kernel or a timer. So ten run at once, on however few
+# processors: five of two packages, also when several runs share the machine (bootstrap/turn). -w leaves out debugging data,
 # which only takes time to link.
-AT_ONCE := 3
+AT_ONCE := 2
 WATCHED := -race $(UNWATCHED:%=-gcflags=%=-race=false)
 # make lint vets.
 GO_TEST := go test $(WATCHED) -vet=off -v -count=1 -p $(AT_ONCE) -exec '$(BIN)/turn $(AT_ONCE)' -parallel 5 -ldflags=-w

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
@@ -134,6 +136,54 @@ func TestALifeInEvents(t *testing.T) {
 		}
 		if len(board.shown) != 0 {
 			t.Errorf("still shown: %v", board.shown)
+		}
+	})
+}
+
+// TestRefusedOnesMakeNoEvents, in their whole life, and take with them what the board shows of them.
+func TestRefusedOnesMakeNoEvents(t *testing.T) {
+	board := newBrokenBoard()
+	inWorld(t, func(w *world) {
+		w.board = board
+		w.admission = roomFor(t, gib(1), admit.Defaults())
+	}, func(t *testing.T, w *world, _ *incarnation) {
+		there := w.volume(yearLong)
+		w.answered(there, workload.StateOK)
+		refused := w.volume(func(r *workload.Reservation) { r.Duration = 24 * time.Hour })
+		w.answered(refused, workload.StateError)
+		time.Sleep(48 * time.Hour)
+		w.until("it is forgotten", func() bool { return w.forgotten(refused) })
+		if got := board.reasons("volume/" + refused); len(got) != 0 {
+			t.Errorf("its events are %q", got)
+		}
+		if got := board.reasons("volume/" + there); len(got) == 0 {
+			t.Error("the other one has no events, either")
+		}
+		board.mu.Lock()
+		defer board.mu.Unlock()
+		if _, shown := board.shown[refused]; shown || len(board.shown) != 1 {
+			t.Errorf("shown are %v", board.shown)
+		}
+	})
+}
+
+// TestWhatIsResentIsShownOnce: the record of the first one is gone, and so is what was shown of it.
+func TestWhatIsResentIsShownOnce(t *testing.T) {
+	board := newBrokenBoard()
+	inWorld(t, func(w *world) {
+		w.board, w.acceptV1 = board, true
+	}, func(t *testing.T, w *world, _ *incarnation) {
+		v1 := func(r *workload.Reservation) { r.Version, r.Duration = workload.V1, 300*day }
+		w.storage.failing("create 1-1", node.Errorf(node.Invalid, "cannot make it"))
+		first := w.volume(v1)
+		w.answered(first, workload.StateError)
+		time.Sleep(time.Hour)
+		second := w.volume(v1)
+		w.answered(second, workload.StateOK)
+		board.mu.Lock()
+		defer board.mu.Unlock()
+		if _, shown := board.shown[first]; shown || len(board.shown) != 1 {
+			t.Errorf("shown are %v, want %s alone", board.shown, second)
 		}
 	})
 }

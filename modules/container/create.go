@@ -120,7 +120,8 @@ func (c creator) mayTake(ctx context.Context, asked node.ContainerSpec) error {
 		return err
 	}
 	if have.User != asked.User {
-		return node.Errorf(node.Exist, "cannot make container %s for user %s: user %s has one of that ID", asked.ID, asked.User, have.User)
+		c.log.Warn().Str("id", asked.ID).Str("user", asked.User).Str("owner", have.User).Msg("a container of that ID is another user's")
+		return node.Errorf(node.Exist, "cannot make container %s: there is one of that ID that is another user's", asked.ID)
 	}
 	return plan.Claim(asked).Check("make container "+asked.ID, have.Hash)
 }

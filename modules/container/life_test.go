@@ -235,7 +235,10 @@ func TestChangedSpecKeepsLayer(t *testing.T) {
 	bob := s
 	bob.User = "bob"
 	_, err = w.Create(bob)
-	kind(t, err, node.Exist, "ada")
+	kind(t, err, node.Exist, "another user's")
+	if strings.Contains(err.Error(), "ada") {
+		t.Errorf("one user learns who the other is: %v", err)
+	}
 }
 
 func TestUnstartableImages(t *testing.T) {

@@ -26,15 +26,17 @@ const withdrawTimeout = 5 * time.Second
 func Give(ctx context.Context, s state.State, spec work.OrderSpec) (answer string, err error) {
 	order := work.NewOrder(strconv.FormatInt(time.Now().UnixNano(), 36), spec)
 	if err := s.Create(ctx, order); err != nil {
+		if ctx.Err() != nil { // the node may have it
+			withdraw(ctx, s, order)
+			return "", node.Errorf(node.Unknown, "cannot tell whether the order %s is carried out: %w", spec.Kind, ctx.Err())
+		}
 		return "", Plain(err)
 	}
 	done, err := safe.StateWatchFor[*work.Order](ctx, s, order.Metadata(), state.WithCondition(func(r resource.Resource) (bool, error) {
 		is, ok := r.(*work.Order)
 		return ok && is.TypedSpec().State != "", nil
 	}))
-	withdrawing, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
-	defer cancel()
-	_, _ = s.Teardown(withdrawing, order.Metadata()) // the node removes the result of an order after a while
+	withdraw(ctx, s, order)
 	switch {
 	case ctx.Err() != nil:
 		return "", node.Errorf(node.Unknown, "cannot tell whether the order %s is carried out: %w", spec.Kind, ctx.Err())
@@ -48,6 +50,13 @@ func Give(ctx context.Context, s state.State, spec work.OrderSpec) (answer strin
 	return is.Answer, nil
 }
 
+// withdraw withdraws an order, or the result of one. The node removes what stays after a while.
+func withdraw(ctx context.Context, s state.State, order *work.Order) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	_, _ = s.Teardown(ctx, order.Metadata())
+}
+
 // Plain is an error of the state's socket in the node's own words.
 func Plain(err error) error {
 	text := statesocket.Plain(err)
@@ -56,6 +65,10 @@ func Plain(err error) error {
 		return node.Errorf(node.Invalid, "%s", text)
 	case codes.PermissionDenied:
 		return node.Errorf(node.Refused, "%s", text)
+	case codes.ResourceExhausted:
+		return node.Errorf(node.Busy, "%s", text)
+	case codes.Unavailable:
+		return node.Errorf(node.Transient, "%s", text)
 	}
 	return errors.New(text)
 }

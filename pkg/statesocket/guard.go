@@ -42,7 +42,10 @@ func (r rules) check(ctx context.Context, a state.Access) error {
 	if err := r.known(ctx, meta.NamespaceType, a.ResourceNamespace); err != nil {
 		return unknown(err, "namespace", a.ResourceNamespace)
 	}
-	err := r.known(ctx, meta.ResourceDefinitionType, strings.ToLower(a.ResourceType))
+	of, err := r.core.Get(ctx, resource.NewMetadata(meta.NamespaceName, meta.ResourceDefinitionType, strings.ToLower(a.ResourceType), resource.VersionUndefined))
+	if defined, ok := of.(*meta.ResourceDefinition); err == nil && (!ok || defined.TypedSpec().Type != a.ResourceType) {
+		return status.Errorf(codes.NotFound, "cannot read type %q: this node has none of that name", a.ResourceType)
+	}
 	return unknown(err, "type", a.ResourceType)
 }
 

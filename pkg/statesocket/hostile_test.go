@@ -115,10 +115,10 @@ func TestAClientThatNeverReads(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	flood(t, w, 400, seen) // 13 MB of events, with what each replaced
+	flood(t, w, 400, seen) // 13 MB of events, with what each replaced: the state itself remembers a part of them
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 6<<20 {
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
 	eventually(t, "the stuck watch keeps its place", func() bool {

@@ -205,6 +205,7 @@ func TestUnknownNamesMakeNothing(t *testing.T) {
 	for _, kind := range []resource.Metadata{
 		resource.NewMetadata("elsewhere", statetest.WorkloadType, "x", resource.VersionUndefined),
 		resource.NewMetadata(statetest.Node, "Junk.croft", "x", resource.VersionUndefined),
+		resource.NewMetadata(statetest.Node, strings.ToUpper(statetest.WorkloadType), "x", resource.VersionUndefined), // would be one collection a spelling
 	} {
 		_, get := c.Get(t.Context(), kind)
 		_, list := c.List(t.Context(), kind)

@@ -122,6 +122,7 @@ type intake struct {
 	judging *judging
 	once    *logonce.Once
 	apply   apply
+	buried  func(store.Record)
 }
 
 // arrived makes an input of an arrival.
@@ -216,7 +217,7 @@ func (i *intake) resent(a *arrival, twin store.Record) (bool, error) {
 	if err := i.parts.Records.Bury(twin.ID()); err != nil {
 		return false, err
 	}
-	i.timers.Forget(twin.ID())
+	i.buried(twin)
 	about(i.parts.Log.Info(), twin, "resent").Str("as", a.reservation.ID).Msg("sent again under another ID, after it had come to nothing")
 	return true, i.take(a)
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/resources"
@@ -87,12 +88,24 @@ func (p *panel) show() {
 		}
 		s := viewOf(rec, p.parts, p.notes, now)
 		s.Users, s.Flights = p.uses.UsersOf(rec), p.flights.of(id)
-		s.Conditions = resources.Dated(s.Conditions, p.conditions[id], now.Now.UTC())
-		p.conditions[id] = slices.Clone(s.Conditions)
+		p.date(rec, &s, now.Now.UTC())
 		shown = append(shown, s)
 	}
 	clear(p.changed)
 	p.tell(func(b Board) { b.Workloads(shown, gone) })
+}
+
+// date says since when the conditions of a workload hold. Those of a tombstone, of which there may be many, hold since its result: nothing
+// else is remembered of them.
+func (p *panel) date(rec store.Record, s *work.WorkloadSpec, now time.Time) {
+	id := rec.ID()
+	if rec.Tombstone() && !s.ResultAt.IsZero() {
+		delete(p.conditions, id)
+		s.Conditions = resources.Dated(s.Conditions, nil, s.ResultAt)
+		return
+	}
+	s.Conditions = resources.Dated(s.Conditions, p.conditions[id], now)
+	p.conditions[id] = slices.Clone(s.Conditions)
 }
 
 // event shows that something has happened to a record's workload.
@@ -146,7 +159,7 @@ func viewOf(rec store.Record, parts *Config, n *notes, now clock.Reading) work.W
 		Network:     networkOf(rec.Reservation),
 	}
 	if rec.Result != nil {
-		s.State, s.ResultError = rec.Result.State, rec.Result.Error
+		s.State, s.ResultError, s.ResultAt = rec.Result.State, rec.Result.Error, rec.Result.Created.UTC()
 		s.Pool = poolOf(rec.Result, parts.Provisioners[rec.Reservation.Type])
 	}
 	var seen lifecycle.Observed

@@ -89,7 +89,7 @@ func newDesk(parts *Config, notes *notes) *desk {
 	d.flights.changed = func(id string) { d.panel.change(id) }
 	once := logonce.New()
 	d.judging = &judging{agenda: d.agenda, parts: parts, ledger: d.ledger, once: once, apply: d.apply}
-	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, once: once, apply: d.apply}
+	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, once: once, apply: d.apply, buried: d.buried}
 	d.compared = &compared{agenda: d.agenda, parts: parts, notes: notes, ledger: d.ledger, flights: d.flights, panel: d.panel, free: d.freeAll, apply: d.apply}
 	return d
 }
@@ -291,13 +291,22 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 		d.parts.Feedback.Kick()
 	case lifecycle.Bury:
 		if d.durably(rec, "bury", func() error { return d.parts.Records.Bury(id) }) {
-			d.timers.Forget(id)
-			d.used(d.uses.Drop(id))
-			d.panel.change(id)
-			d.panel.event(rec, work.ReasonForgotten, "")
-			d.notes.changed()
+			d.buried(rec)
 		}
 	}
+}
+
+// buried forgets what the engine knew of a record that the store has no more. The end of one that was never accepted is no
+// event: anybody can have one refused.
+func (d *desk) buried(rec store.Record) {
+	id := rec.ID()
+	d.timers.Forget(id)
+	d.used(d.uses.Drop(id))
+	d.panel.change(id)
+	if rec.Phase != lifecycle.Refused && rec.Phase != lifecycle.Dismissed {
+		d.panel.event(rec, work.ReasonForgotten, "")
+	}
+	d.notes.changed()
 }
 
 // resend marks the answers that were asked for again in a round as undelivered, in one

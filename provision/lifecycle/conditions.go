@@ -158,19 +158,23 @@ func Happened(was, is Record, ev Event) []work.EventSpec {
 	case Failed:
 		add(work.ReasonFailed, resultError(is))
 	case Ended:
-		add(endReason(is.End), "")
+		add(endReason(was, is, ev), "")
 	}
 	return out
 }
 
-func endReason(end workload.State) string {
-	switch end {
+// endReason is the reason of an end. A workload that ends as deleted without its user's deletion has given its place to a newer one.
+func endReason(was, is Record, ev Event) string {
+	switch is.End {
 	case workload.StateExpired:
 		return work.ReasonExpired
 	case workload.StateEvicted:
 		return work.ReasonEvicted
 	case workload.StateError:
 		return work.ReasonFailed
+	}
+	if ev.Deletion == nil && ev.Kind != EndName && (was.Reservation == nil || was.Reservation.Deletion == nil) {
+		return work.ReasonReplaced
 	}
 	return work.ReasonDeleted
 }

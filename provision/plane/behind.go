@@ -153,6 +153,7 @@ func (b *behind) flush() error {
 		return nil
 	}
 	err := supervise.Guard(b.log, "history", func() error {
+		defer faults()()
 		return b.db.Update(func(tx *bbolt.Tx) error { return b.write(tx, some) })
 	})
 	b.mu.Lock()

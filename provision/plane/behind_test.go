@@ -184,3 +184,48 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d events were dropped", engine.Dropped())
 	}
 }
+
+// TestNoFileForTheHistory: where there can't be a file, the plane works with a history in memory, and a file that another process has stays as it is.
+func TestNoFileForTheHistory(t *testing.T) {
+	works := func(t *testing.T, path string) {
+		t.Helper()
+		p := open(t, Config{History: path, Key: make([]byte, keyBytes)})
+		engine := newEngine()
+		p.Add(engine, Past{Lost: p.Lost(), Log: zerolog.Nop()})
+		stop := run(t, p)
+		defer stop()
+		engine.Event(work.EventSpec{Reason: work.ReasonCreated, Object: "volume/1-1", Last: time.Now()})
+		until(t, "there are events, and that the history isn't kept is one", func() bool { return len(events(t, p.State())) == 2 })
+	}
+	t.Run("another process has it", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "history.db")
+		first := open(t, Config{History: path, Key: make([]byte, keyBytes)})
+		works(t, path)
+		e := work.NewEvent("1", work.EventSpec{Message: "kept"})
+		if err := first.State().Create(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := filed(t, path); len(got) != 1 || got["1"] != "kept" {
+			t.Errorf("its file has %v", got)
+		}
+	})
+	t.Run("there is no folder", func(t *testing.T) { works(t, filepath.Join(t.TempDir(), "no", "history.db")) })
+	t.Run("the disk is full", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := unix.Mount("croft", dir, "tmpfs", 0, "size=16k"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 8<<10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		works(t, filepath.Join(dir, "history.db"))
+	})
+}

@@ -52,19 +52,16 @@ type Engine struct {
 	// types are those of the workloads of which something is or will be on the node.
 	types map[string]workload.Type
 
-	// ended are the shown tombstones, the oldest first; for the controller alone.
-	ended []string
+	// ended are the shown tombstones; for the controller alone.
+	ended tombstones
 }
-
-// mostEnded is how many tombstones are shown: a node remembers many more than anybody reads. The store has all.
-const mostEnded = 1000
 
 // NewEngine makes the controller.
 func NewEngine(c EngineConfig) *Engine {
 	if c.Held == nil {
 		c.Held = func() {}
 	}
-	e := &Engine{cfg: c, events: newRecorder(c.Log), wake: make(chan struct{}, 1), shown: map[string]work.WorkloadSpec{}, gone: map[string]bool{}, types: map[string]workload.Type{}}
+	e := &Engine{cfg: c, events: newRecorder(c.Log), wake: make(chan struct{}, 1), shown: map[string]work.WorkloadSpec{}, gone: map[string]bool{}, types: map[string]workload.Type{}, ended: tombstones{}}
 	e.orders = newOrderDesk(c.Orders, c.Log, e.kick)
 	return e
 }
@@ -165,11 +162,15 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 			e.cfg.ClockChanged()
 		}
 		r.ResetRestartBackoff()
+		later, stop := e.orders.later()
 		select {
 		case <-ctx.Done():
-			return nil
+		case <-later:
 		case <-e.wake:
 		case <-r.EventCh():
+		}
+		if stop(); ctx.Err() != nil {
+			return nil
 		}
 	}
 }
@@ -265,16 +266,17 @@ func (e *Engine) showAll(ctx context.Context, r controller.ReaderWriter, shown m
 		}
 		delete(gone, id)
 	}
+	for _, id := range e.ended.oldest(shown) {
+		if err := e.remove(ctx, r, id); err != nil {
+			return err
+		}
+		delete(shown, id)
+	}
 	for _, id := range slices.Sorted(maps.Keys(shown)) {
 		if err := e.showOne(ctx, r, shown[id]); err != nil {
 			return err
 		}
 		delete(shown, id)
-	}
-	for len(e.ended) > mostEnded {
-		if err := e.remove(ctx, r, e.ended[0]); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -309,9 +311,9 @@ func (e *Engine) showOne(ctx context.Context, r controller.ReaderWriter, s work.
 	if err != nil {
 		return errors.Wrapf(err, "cannot show workload %s", s.ID)
 	}
-	e.ended = slices.DeleteFunc(e.ended, func(id string) bool { return id == s.ID })
+	delete(e.ended, s.ID)
 	if phase.Tombstone() {
-		e.ended = append(e.ended, s.ID)
+		e.ended[s.ID] = buried{s.ResultAt, phase}
 	}
 	return nil
 }
@@ -332,7 +334,7 @@ func (e *Engine) remove(ctx context.Context, r controller.ReaderWriter, id strin
 	if ignoreMissing(err) != nil {
 		return errors.Wrapf(err, "cannot remove workload %s", id)
 	}
-	e.ended = slices.DeleteFunc(e.ended, func(each string) bool { return each == id })
+	delete(e.ended, id)
 	return nil
 }
 

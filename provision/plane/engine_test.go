@@ -3,6 +3,8 @@ package plane
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -70,19 +72,42 @@ func TestWorkloadsLife(t *testing.T) {
 	until(t, "it is forgotten, whoever uses it", func() bool { return get(t, p, "1-1") == nil })
 }
 
-// TestShownTombstonesAreBounded: the oldest go first, and no live workload goes.
+// TestShownTombstonesAreBounded: the oldest go first, whatever the order in which they are handed over, refused ones of free keys push out no others, and
+// no live workload goes.
 func TestShownTombstonesAreBounded(t *testing.T) {
 	p := open(t, Config{})
 	engine := newEngine()
 	p.Add(engine)
 	run(t, p)
 	engine.Workloads([]work.WorkloadSpec{{ID: "0-1", Phase: "deployed"}}, nil)
+	began := time.Unix(1, 0)
+	var all []work.WorkloadSpec
 	for i := range mostEnded + 50 {
-		engine.Workloads([]work.WorkloadSpec{{ID: fmt.Sprintf("%d-1", i+1), Phase: "ended"}}, nil)
+		all = append(all, work.WorkloadSpec{ID: fmt.Sprintf("%d-1", i+1), Phase: "ended", ResultAt: began.Add(time.Duration(i) * time.Second)})
 	}
+	for i := range 2 * mostRefused {
+		all = append(all, work.WorkloadSpec{ID: fmt.Sprintf("%d-2", i+1), Phase: "refused", ResultAt: began.Add(time.Duration(i) * time.Hour)})
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	engine.Workloads(all[:700], nil)
+	until(t, "the first are shown", func() bool {
+		some, err := safe.StateListAll[*work.Workload](t.Context(), p.State())
+		return err == nil && some.Len() > 500
+	})
+	engine.Workloads(all[700:], nil)
 	until(t, "the newest are shown, and the live one", func() bool {
-		all, err := safe.StateListAll[*work.Workload](t.Context(), p.State())
-		return err == nil && all.Len() == mostEnded+1 && get(t, p, "0-1") != nil
+		shown, err := safe.StateListAll[*work.Workload](t.Context(), p.State())
+		if err != nil || shown.Len() != mostEnded+mostRefused+1 || get(t, p, "0-1") == nil {
+			return false
+		}
+		for w := range shown.All() {
+			at := w.TypedSpec().ResultAt
+			if w.TypedSpec().Phase == "ended" && at.Before(began.Add(50*time.Second)) ||
+				w.TypedSpec().Phase == "refused" && at.Before(began.Add(mostRefused*time.Hour)) {
+				t.Fatalf("%s of %s is shown", w.Metadata().ID(), at)
+			}
+		}
+		return true
 	})
 }
 
@@ -220,6 +245,51 @@ func TestCheckOrder(t *testing.T) {
 		if name == "evict" && o.TypedSpec().Target != "7-1" {
 			t.Errorf("the target is %q", o.TypedSpec().Target)
 		}
+	}
+}
+
+// TestAResultGoesAfterAWhile, also where nothing else happens on the node.
+func TestAResultGoesAfterAWhile(t *testing.T) {
+	p := open(t, Config{})
+	engine := NewEngine(EngineConfig{Orders: &operator{}, ClockChanged: func() {}, Log: zerolog.Nop()})
+	engine.orders.results = 2 * time.Second
+	p.Add(engine)
+	p.AddQueued(OrderCleaner())
+	run(t, p)
+	give(t, p, "1-1")
+	until(t, "it is done", func() bool { return order(t, p, "1-1").TypedSpec().State == work.OrderDone })
+	until(t, "its result is gone", func() bool { return order(t, p, "1-1") == nil })
+}
+
+// TestTheTableOfOrders of the documentation has all kinds that the node knows, and no other.
+func TestTheTableOfOrders(t *testing.T) {
+	text, err := os.ReadFile("../../docs/state.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| kind | what the node does |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	documented := map[string]bool{}
+	for _, row := range strings.Split(table, "\n") {
+		for i, kind := range strings.Split(strings.Split(row+"||", "|")[1], "`") {
+			if i%2 == 1 {
+				documented[kind] = true
+			}
+		}
+	}
+	err = CheckOrder(work.NewOrder("1", work.OrderSpec{}))
+	if err == nil {
+		t.Fatal("an order of no kind is allowed")
+	}
+	_, allowed, _ := strings.Cut(err.Error(), "must be ")
+	for _, kind := range strings.Split(strings.ReplaceAll(allowed, " or ", ", "), ", ") {
+		if !documented[kind] {
+			t.Errorf("docs/state.md doesn't have %q", kind)
+		}
+		delete(documented, kind)
+	}
+	if len(documented) > 0 {
+		t.Errorf("docs/state.md has %v", documented)
 	}
 }
 

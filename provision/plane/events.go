@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,12 +49,14 @@ func newRecorder(log zerolog.Logger) *recorder {
 	return &recorder{log: log, dropped: &counter{}, wake: make(chan struct{}, 1)}
 }
 
-// add has an event written soon.
+// add has an event written soon. When too many wait, the oldest goes of the user of whom most wait: one user's don't push out another's.
 func (c *recorder) add(s work.EventSpec) {
 	c.mu.Lock()
-	full := len(c.pending) >= mostPending
-	if !full {
-		c.pending = append(c.pending, s)
+	c.pending = append(c.pending, s)
+	full := len(c.pending) > mostPending
+	if full {
+		at := c.crowded()
+		c.pending = slices.Delete(c.pending, at, at+1)
 	}
 	c.mu.Unlock()
 	if full {
@@ -65,6 +68,18 @@ func (c *recorder) add(s work.EventSpec) {
 	}
 }
 
+// crowded is the index of the oldest waiting event of the user of whom most wait. The caller holds mu.
+func (c *recorder) crowded() int {
+	of := map[string]int{}
+	most := c.pending[0].User
+	for _, s := range c.pending {
+		if of[s.User]++; of[s.User] > of[most] {
+			most = s.User
+		}
+	}
+	return slices.IndexFunc(c.pending, func(s work.EventSpec) bool { return s.User == most })
+}
+
 // run makes the events' resources until ctx is done. One that can't be made is dropped and counted: it must not keep
 // later ones from being made.
 func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
@@ -72,15 +87,12 @@ func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
 		return err
 	}
 	for {
-		c.mu.Lock()
-		pending := c.pending
-		c.pending = nil
-		c.mu.Unlock()
-		for _, s := range pending {
-			err := c.write(ctx, r, s)
-			if ctx.Err() != nil {
-				return nil
+		for ctx.Err() == nil {
+			s, some := c.next()
+			if !some {
+				break
 			}
+			err := guarded(c.log, "event", func() error { return c.write(ctx, r, s) })
 			if c.tell(err); err != nil {
 				c.dropped.Increment()
 			}
@@ -91,6 +103,18 @@ func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
 		case <-c.wake:
 		}
 	}
+}
+
+// next takes the oldest of the waiting events.
+func (c *recorder) next() (s work.EventSpec, some bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) == 0 {
+		return s, false
+	}
+	s = c.pending[0]
+	c.pending = slices.Delete(c.pending, 0, 1)
+	return s, true
 }
 
 // tell logs the first of failures in a row.

@@ -88,10 +88,12 @@ func TestHistoryIsSealed(t *testing.T) {
 // new history begins.
 func TestDamagedHistory(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
-		"torn":   func(path string) error { return os.Truncate(path, 5000) },
-		"empty":  func(path string) error { return os.Truncate(path, 0) },
-		"zeroed": func(path string) error { return os.WriteFile(path, make([]byte, 32<<10), 0o600) },
-		"text":   func(path string) error { return os.WriteFile(path, []byte("a letter"), 0o600) },
+		"torn":              func(path string) error { return os.Truncate(path, 5000) },
+		"cut to its head":   func(path string) error { return os.Truncate(path, 8<<10) },
+		"cut in its middle": func(path string) error { return os.Truncate(path, 12<<10) },
+		"empty":             func(path string) error { return os.Truncate(path, 0) },
+		"zeroed":            func(path string) error { return os.WriteFile(path, make([]byte, 32<<10), 0o600) },
+		"text":              func(path string) error { return os.WriteFile(path, []byte("a letter"), 0o600) },
 		"zeroed but for its head": func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err != nil {
@@ -162,49 +164,104 @@ func TestRecorderNeverWaits(t *testing.T) {
 	}
 }
 
-// TestSurplus: whatever the events, those that stay are within the bounds, the newest of each user stay, and no user
-// with few events loses one to a user with many.
+// TestSurplus: whatever the events, those that stay are within the bounds. The node and all strangers keep their shares, nobody who has a workload here
+// loses one to a stranger beyond the strangers' share, nor one to a user with fewer; age and future count while the clock is trusted.
 func TestSurplus(t *testing.T) {
 	now := time.Now()
 	rapid.Check(t, func(t *rapid.T) {
-		var all []*work.Event
-		of := map[string]int{}
 		chance := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "ages"), 1))
-		for u, n := range rapid.SliceOfN(rapid.IntRange(0, 1500), 1, 5).Draw(t, "events of users") {
-			user := fmt.Sprint("user", u)
+		trusted := rapid.Bool().Draw(t, "trusted")
+		var all []*work.Event
+		had, here, kind := map[string]int{}, map[string]bool{}, map[string]string{}
+		add := func(user, of string, n int) {
+			kind[user] = of
 			for i := range n {
-				age := time.Duration(chance.Int64N(int64(40 * 24 * time.Hour)))
-				e := work.NewEvent(fmt.Sprintf("%s-%d", user, i), work.EventSpec{User: user, Last: now.Add(-age)})
-				all = append(all, e)
-				if age <= eventsFor {
-					of[user]++
+				age := time.Duration(chance.Int64N(int64(50*24*time.Hour))) - 10*24*time.Hour
+				all = append(all, work.NewEvent(fmt.Sprintf("%s-%d", user, i), work.EventSpec{User: user, Last: now.Add(-age)}))
+				if !trusted || age <= eventsFor {
+					had[user]++
 				}
 			}
 		}
+		add("", "node", rapid.IntRange(0, 1500).Draw(t, "of the node"))
+		for u, n := range rapid.SliceOfN(rapid.IntRange(0, 1500), 0, 4).Draw(t, "of users here") {
+			here[fmt.Sprint("here", u)] = true
+			add(fmt.Sprint("here", u), "here", n)
+		}
+		for u := range rapid.IntRange(0, 3000).Draw(t, "strangers") {
+			add(fmt.Sprint("stranger", u), "stranger", 1)
+		}
 		gone := map[string]bool{}
-		for _, e := range surplus(slices.Clone(all), now) {
+		for _, e := range surplus(slices.Clone(all), here, now, trusted) {
 			gone[e.Metadata().ID()] = true
 		}
-		left := map[string]int{}
-		sum := 0
+		left, sums, sum, newest := map[string]int{}, map[string]int{}, 0, map[string]time.Time{}
 		for _, e := range all {
+			user := e.TypedSpec().User
 			if gone[e.Metadata().ID()] {
+				if at := e.TypedSpec().Last; at.After(newest[user]) && !(trusted && at.Sub(now) > ahead) {
+					newest[user] = at
+				}
 				continue
 			}
-			if now.Sub(e.TypedSpec().Last) > eventsFor {
+			if trusted && now.Sub(e.TypedSpec().Last) > eventsFor {
 				t.Fatalf("an event of %s stays", e.TypedSpec().Last)
 			}
-			left[e.TypedSpec().User]++
+			left[user]++
+			sums[kind[user]]++
 			sum++
 		}
-		most := 0
-		for _, n := range left {
-			most = max(most, n)
+		total, strangers := 0, 0
+		for user, n := range had {
+			if total += n; kind[user] == "stranger" {
+				strangers += n
+			}
 		}
-		for user, had := range of {
-			if lost := had - left[user]; lost > 0 && (sum != mostEvents || left[user] < most-1) {
-				t.Fatalf("%s has lost %d of %d, the most have %d, %d are left in all", user, lost, had, most, sum)
+		if sum != min(total, mostEvents) {
+			t.Fatalf("%d are left of %d", sum, total)
+		}
+		for _, e := range all {
+			if at := e.TypedSpec().Last; !gone[e.Metadata().ID()] && at.Before(newest[e.TypedSpec().User]) {
+				t.Fatalf("one of %s stays, a newer one of the same user goes", at)
+			}
+		}
+		if left[""] < min(had[""], share) || sums["stranger"] < min(strangers, share) {
+			t.Fatalf("the node has %d of %d, strangers have %d of %d", left[""], had[""], sums["stranger"], strangers)
+		}
+		most := 0
+		for user := range here {
+			most = max(most, left[user])
+		}
+		for user := range here {
+			if lost := had[user] - left[user]; lost > 0 && (sums["stranger"] > share || left[user] < most-1) {
+				t.Fatalf("%s has lost %d of %d, the most have %d, strangers %d", user, lost, had[user], most, sums["stranger"])
 			}
 		}
 	})
+}
+
+// TestAFloodOfOneUserDropsItsOwn: the events of others that wait aren't dropped.
+func TestAFloodOfOneUserDropsItsOwn(t *testing.T) {
+	engine := newEngine()
+	for i := range 10 {
+		engine.Event(work.EventSpec{Reason: work.ReasonLoadFailed, Object: fmt.Sprint("module/", i), Last: time.Now()})
+	}
+	for i := range 3 * mostPending {
+		engine.Event(work.EventSpec{Reason: work.ReasonDrifted, Object: fmt.Sprint("volume/", i), User: "flood", Last: time.Now()})
+	}
+	engine.Event(work.EventSpec{Reason: work.ReasonCreated, Object: "volume/1-1", User: "ann", Last: time.Now()})
+	of := map[string]int{}
+	for {
+		s, some := engine.events.next()
+		if !some {
+			break
+		}
+		of[s.User]++
+	}
+	if of[""] != 10 || of["ann"] != 1 || of["flood"] != mostPending-11 {
+		t.Errorf("%v wait", of)
+	}
+	if got := engine.Dropped(); got != 2*mostPending+11 {
+		t.Errorf("%d are dropped", got)
+	}
 }

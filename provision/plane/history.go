@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/resources"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -27,40 +30,53 @@ const compressFrom = 512
 const lockWait = 5 * time.Second
 
 // history is the file of the namespace History: a bbolt database whose values are compressed and sealed
-// (AES-256-GCM); only the types and IDs of resources are readable in it.
+// (AES-256-GCM); only the types and IDs of resources are readable in it. Without a file the history is in memory alone.
 type history struct {
 	file   *bolt.BackingStore
 	writes *behind
-	// damaged is why the file of the last run was set aside; empty when it wasn't.
-	damaged string
+	// lost is why the history of before isn't there; empty when it is.
+	lost string
 }
 
-// openHistory opens the file, or makes it. A file that can't be read is set aside: it is a memory of what has
-// happened, and nothing depends on it.
-func openHistory(path string, key []byte, log zerolog.Logger) (*history, error) {
+// openHistory opens the file, or makes it. One with contents that can't be read is set aside, and a new one begins. Where there can't be a file,
+// because the disk is full or another process has it, the history is in memory: it is what has happened, and nothing depends on it.
+func openHistory(path string, key []byte, log zerolog.Logger) *history {
 	if path == "" {
-		return &history{}, nil
+		return &history{}
 	}
 	h, err := readHistory(path, key, log)
 	if err == nil {
-		return h, nil
+		return h
 	}
-	aside := path + ".damaged"
-	log.Error().Err(err).Str("aside", aside).Msg("cannot read the history: it is set aside, and a new one begins")
-	if moved := os.Rename(path, aside); moved != nil && !errors.Is(moved, os.ErrNotExist) {
-		return nil, errors.Wrap(moved, "cannot set the damaged history aside")
+	lost := err.Error()
+	if damaged(err) {
+		aside := path + ".damaged"
+		log.Error().Err(err).Str("aside", aside).Msg("cannot read the history: it is set aside, and a new one begins")
+		if err = os.Rename(path, aside); err == nil || errors.Is(err, os.ErrNotExist) {
+			h, err = readHistory(path, key, log)
+		}
 	}
-	cause := err.Error()
-	if h, err = readHistory(path, key, log); err != nil {
-		return nil, err
+	if err != nil {
+		log.Error().Err(err).Str("path", path).Msg("cannot keep the history in its file: it is kept in memory until the next start")
+		return &history{lost: lost}
 	}
-	h.damaged = cause
-	return h, nil
+	h.lost = lost
+	return h
+}
+
+// damaged reports whether an error is about what a file has, and not about the file's use: then setting it aside is no help.
+func damaged(err error) bool {
+	var of unix.Errno
+	if errors.As(err, &of) {
+		return of == unix.EIO
+	}
+	return !errors.Is(err, bbolterrors.ErrTimeout)
 }
 
 // readHistory opens the file, and reads it once as a whole.
 func readHistory(path string, key []byte, log zerolog.Logger) (h *history, err error) {
 	err = supervise.Guard(log, "history", func() error {
+		defer faults()()
 		sealed := encryption.NewMarshaler(
 			compression.NewMarshaler(store.ProtobufMarshaler{}, compression.ZStd(), compressFrom),
 			encryption.NewCipher(encryption.KeyProviderFunc(func() ([]byte, error) { return key, nil })))
@@ -84,6 +100,13 @@ func readHistory(path string, key []byte, log zerolog.Logger) (h *history, err e
 		_ = h.Close()
 	}
 	return h, errors.Wrapf(err, "cannot read the history %s", path)
+}
+
+// faults turns the reading of a mapped file behind its end, or of a bad sector, into a panic of this goroutine, until the returned function is called:
+// otherwise such a fault ends the process.
+func faults() (as func()) {
+	before := debug.SetPanicOnFault(true)
+	return func() { debug.SetPanicOnFault(before) }
 }
 
 // options makes the namespace History be kept in the file.

@@ -53,16 +53,21 @@ type orderDesk struct {
 	log     zerolog.Logger
 	wake    func()
 	running sync.WaitGroup
+	// results is how long a result stays for its client.
+	results time.Duration
 
 	mu sync.Mutex
 	// doing are the orders that are being carried out: each is cancelled when its client withdraws it. done are the
 	// results to write.
 	doing map[resource.ID]context.CancelFunc
 	done  map[resource.ID]outcome
+
+	// oldest is the date of the oldest result that stays for its client, zero for none; for the controller alone.
+	oldest time.Time
 }
 
 func newOrderDesk(orders Orders, log zerolog.Logger, wake func()) *orderDesk {
-	return &orderDesk{orders: orders, log: log, wake: wake, doing: map[resource.ID]context.CancelFunc{}, done: map[resource.ID]outcome{}}
+	return &orderDesk{orders: orders, log: log, wake: wake, results: orderResults, doing: map[resource.ID]context.CancelFunc{}, done: map[resource.ID]outcome{}}
 }
 
 // stop cancels all orders, and waits for them. Their results are written by the next run of the controller, if there is one: no order is carried
@@ -76,13 +81,26 @@ func (d *orderDesk) stop() {
 	d.running.Wait()
 }
 
+// later ticks when the next result is to be removed; nil when there is none.
+func (d *orderDesk) later() (tick <-chan time.Time, stop func() bool) {
+	if d.oldest.IsZero() {
+		return nil, func() bool { return true }
+	}
+	timer := time.NewTimer(max(time.Until(d.oldest.Add(d.results)), shortestPause))
+	return timer.C, timer.Stop
+}
+
 // handle begins new orders, writes the results of those that are done, and releases those that were withdrawn.
 func (d *orderDesk) handle(ctx context.Context, r controller.Runtime) error {
 	all, err := safe.ReaderListAll[*work.Order](ctx, r)
 	if err != nil {
 		return errors.Wrap(err, "cannot list the orders")
 	}
+	d.oldest = time.Time{}
 	for order := range all.All() {
+		if at := order.TypedSpec().At; !at.IsZero() && order.Metadata().Phase() == resource.PhaseRunning && (d.oldest.IsZero() || at.Before(d.oldest)) {
+			d.oldest = at
+		}
 		if err := d.one(ctx, r, order); err != nil && !state.IsNotFoundError(err) {
 			return errors.Wrapf(err, "cannot handle order %s", order.Metadata().ID())
 		}
@@ -179,7 +197,7 @@ func (d *orderDesk) answer(ctx context.Context, r controller.Writer, order *work
 
 // expire removes an order whose result nobody has fetched.
 func (d *orderDesk) expire(ctx context.Context, r controller.Writer, order *work.Order) error {
-	if time.Since(order.TypedSpec().At) < orderResults {
+	if time.Since(order.TypedSpec().At) < d.results {
 		return nil
 	}
 	_, err := r.Teardown(ctx, order.Metadata(), controller.WithOwner(""))

@@ -13,7 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
 // The bounds of the history: events of everybody, and how long one is kept after its last time.
@@ -22,8 +25,18 @@ const (
 	eventsFor  = 30 * 24 * time.Hour
 )
 
-// Past is the controller that keeps the history bounded. Beyond the bound the oldest events go of the user who has most:
-// one user's don't push out another's, nor the node's own.
+// share is what the node's own events, and those of all users without a workload on the node, may have when there are too many: others don't push
+// the node's below it, and strangers, whose keys are free, nobody's of the rest.
+const share = mostEvents / 4
+
+// ahead is how far an event may be in the future of a trusted clock. One further ahead was made while the clock was wrong, and is the first to go.
+const ahead = time.Hour
+
+// prunePause is the least time between two looks for events that are too many.
+const prunePause = 2 * time.Second
+
+// Past is the controller that keeps the history bounded. What goes by age goes only while the clock is trusted as far as removals need it. Beyond the
+// bound the oldest events go of the user who has most, of those of whom more may go than of others.
 type Past struct {
 	// Lost is why the history of before was set aside, empty when it wasn't: see Plane.Lost.
 	Lost string
@@ -34,7 +47,9 @@ type Past struct {
 func (Past) Name() string { return "Past" }
 
 // Inputs implements controller.Controller.
-func (Past) Inputs() []controller.Input { return []controller.Input{weak(&work.Event{})} }
+func (Past) Inputs() []controller.Input {
+	return []controller.Input{weak(&work.Event{}), weak(&work.Workload{}), weak(&host.Clock{})}
+}
 
 // Outputs implements controller.Controller.
 func (Past) Outputs() []controller.Output {
@@ -60,7 +75,7 @@ func (p Past) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) erro
 			case <-timer.C:
 			}
 			timer.Stop()
-			if !wait(ctx, shortestPause) {
+			if !wait(ctx, prunePause) {
 				return nil
 			}
 		}
@@ -87,7 +102,12 @@ func (p Past) prune(ctx context.Context, r controller.ReaderWriter) error {
 	for e := range all.All() {
 		events = append(events, e)
 	}
-	for _, e := range surplus(events, time.Now()) {
+	trusted := trust(ctx, r) == clock.Remove.String()
+	here, err := users(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, e := range surplus(events, here, time.Now(), trusted) {
 		if err := r.Destroy(ctx, e.Metadata(), controller.WithOwner(e.Metadata().Owner())); ignoreMissing(err) != nil {
 			return errors.Wrap(err, "cannot remove an old event")
 		}
@@ -95,31 +115,69 @@ func (p Past) prune(ctx context.Context, r controller.ReaderWriter) error {
 	return nil
 }
 
-// surplus are the events that are beyond the bounds.
-func surplus(all []*work.Event, now time.Time) []*work.Event {
+// users are those who have a workload on the node.
+func users(ctx context.Context, r controller.Reader) (map[string]bool, error) {
+	all, err := safe.ReaderListAll[*work.Workload](ctx, r)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list the workloads")
+	}
+	out := map[string]bool{}
+	for w := range all.All() {
+		if !lifecycle.Phase(w.TypedSpec().Phase).Tombstone() {
+			out[w.TypedSpec().User] = true
+		}
+	}
+	return out, nil
+}
+
+// surplus are the events that are beyond the bounds; here are the users who have a workload on the node.
+func surplus(all []*work.Event, here map[string]bool, now time.Time, trusted bool) []*work.Event {
+	early := func(e *work.Event) bool { return trusted && e.TypedSpec().Last.Sub(now) > ahead }
 	slices.SortFunc(all, func(a, b *work.Event) int {
+		if early(a) != early(b) {
+			return map[bool]int{true: -1, false: 1}[early(a)]
+		}
 		return cmp.Or(a.TypedSpec().Last.Compare(b.TypedSpec().Last), cmp.Compare(a.Metadata().ID(), b.Metadata().ID()))
 	})
 	var out []*work.Event
-	of := map[string][]*work.Event{}
-	left := 0
+	of, strangers, left := map[string][]*work.Event{}, 0, 0
 	for _, e := range all {
-		if now.Sub(e.TypedSpec().Last) > eventsFor {
+		user := e.TypedSpec().User
+		if trusted && now.Sub(e.TypedSpec().Last) > eventsFor {
 			out = append(out, e)
 			continue
 		}
-		of[e.TypedSpec().User] = append(of[e.TypedSpec().User], e)
-		left++
+		of[user] = append(of[user], e)
+		if left++; user != "" && !here[user] {
+			strangers++
+		}
 	}
 	for ; left > mostEvents; left-- {
-		most := ""
-		for user, events := range of {
-			if len(events) > len(of[most]) || len(events) == len(of[most]) && user > most {
-				most = user
-			}
+		user := loses(of, here, strangers)
+		out = append(out, of[user][0])
+		of[user] = of[user][1:]
+		if user != "" && !here[user] {
+			strangers--
 		}
-		out = append(out, of[most][0])
-		of[most] = of[most][1:]
 	}
 	return out
+}
+
+// loses is the user, or the node, who loses the next event: the one with most, of those of whom more may go.
+func loses(of map[string][]*work.Event, here map[string]bool, strangers int) string {
+	most, found := "", false
+	for user, events := range of {
+		stranger := user != "" && !here[user]
+		switch {
+		case len(events) == 0,
+			strangers > share && !stranger,
+			strangers <= share && stranger,
+			user == "" && len(events) <= share:
+			continue
+		}
+		if n := len(of[most]); !found || len(events) > n || len(events) == n && user > most {
+			most, found = user, true
+		}
+	}
+	return most
 }

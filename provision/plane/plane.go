@@ -48,15 +48,12 @@ const (
 	changesGap   = 32
 )
 
-// Open makes the state. It reads the history; one that can't be read is set aside, and a new one begins.
+// Open makes the state. It reads the history; one that can't be read is set aside, and a new one begins, in memory where no file can be made.
 func Open(c Config) (*Plane, error) {
 	if err := registry.Register(); err != nil {
 		return nil, err
 	}
-	past, err := openHistory(c.History, c.Key, c.Log)
-	if err != nil {
-		return nil, err
-	}
+	past := openHistory(c.History, c.Key, c.Log)
 	p := &Plane{cfg: c, history: past, state: state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
 		remembered := []inmem.StateOption{
 			inmem.WithHistoryMaxCapacity(mostChanges), inmem.WithHistoryInitialCapacity(firstChanges), inmem.WithHistoryGap(changesGap),
@@ -150,8 +147,8 @@ func (p *Plane) Graph() (*controller.DependencyGraph, error) {
 	return graph, errors.Wrap(err, "cannot read the graph of controllers")
 }
 
-// Lost is why the history of before couldn't be read and was set aside; empty when it was read.
-func (p *Plane) Lost() string { return p.history.damaged }
+// Lost is why the history of before couldn't be read; empty when it was read.
+func (p *Plane) Lost() string { return p.history.lost }
 
 // Close closes the history.
 func (p *Plane) Close() error { return p.history.Close() }

@@ -66,6 +66,8 @@ type WorkloadSpec struct {
 	// Pool is the pool that has its data, where the node knows that; Network the name of the network that it is in.
 	Pool    string `json:"pool,omitempty" yaml:"pool,omitempty" protobuf:"18"`
 	Network string `json:"network,omitempty" yaml:"network,omitempty" protobuf:"19"`
+	// ResultAt is when its newest result was made, zero without one.
+	ResultAt time.Time `json:"result_at,omitzero" yaml:"result_at,omitempty" protobuf:"20"`
 }
 
 // Drift is an observed difference between a workload and how it was made.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 
@@ -43,11 +44,13 @@ type state struct {
 
 // openState makes the node's state and its controllers; Run of it starts them.
 func (d *daemon) openState(m clients, v *view) (*state, error) {
+	file, lost := filepath.Join(d.StateDir, "history.db"), ""
 	key, err := stateKey(filepath.Join(d.StateDir, "state.key"))
 	if err != nil {
-		return nil, err
+		d.Log.Error().Err(err).Msg("the history is kept in memory until the next start")
+		file, lost = "", err.Error()
 	}
-	p, err := plane.Open(plane.Config{History: filepath.Join(d.StateDir, "history.db"), Key: key, Log: d.Log})
+	p, err := plane.Open(plane.Config{History: file, Key: key, Log: d.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +68,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 		v.wake.node.kick()
 		v.modules.Again()
 	})
-	p.Add(s.engine, plane.Past{Lost: p.Lost(), Log: d.Log})
+	p.Add(s.engine, plane.Past{Lost: cmp.Or(p.Lost(), lost), Log: d.Log})
 	d.phases.notify(func(name string, is module.State) {
 		if e, happened := moduleEvent(name, is, time.Now().UTC()); happened {
 			s.engine.Event(e)
@@ -171,19 +174,21 @@ func follow(ctx context.Context, module *stubs.ChangesStub, wake []kick) error {
 // keySize is the size of the key that seals the history, in bytes.
 const keySize = 32
 
-// stateKey reads the key that seals the history, or makes it. It asks for nothing of the folder, which is the operator's: a folder that others can
-// write to must not keep the node from starting.
+// stateKey reads the key that seals the history, or makes it. One of another size is set aside: the history that it sealed is lost. It asks for
+// nothing of the folder, which is the operator's: a folder that others can write to must not keep the node from starting.
 func stateKey(path string) ([]byte, error) {
 	key, err := os.ReadFile(path)
+	if err == nil && len(key) != keySize {
+		if err = os.Rename(path, path+".damaged"); err == nil {
+			err = os.ErrNotExist
+		}
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		key = make([]byte, keySize)
 		_, _ = rand.Read(key)
 		err = atomicfile.WriteFile(path, key, 0o400)
 	}
-	if err == nil && len(key) != keySize {
-		err = errors.Errorf("it has %d bytes, must have %d", len(key), keySize)
-	}
-	return key, errors.Wrapf(err, "cannot read the state's key %s", path)
+	return key, errors.Wrapf(err, "cannot read or make the state's key %s", path)
 }
 
 // startDebug serves the debug socket: what this process knows, for people who look for a fault.
