@@ -15,11 +15,8 @@ import (
 // what it supervises, and when it is closed asked calls fail.
 func TestSupervise(t *testing.T) {
 	started, open := make(chan confine.Listener, 1), make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	done := onAThread(func() {
 		defer close(started)
-		runtime.LockOSThread() // the thread ends with the goroutine
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			t.Error(err)
 			return
@@ -49,7 +46,7 @@ func TestSupervise(t *testing.T) {
 		tryCalls(t, map[string]attempt{"asked": {unix.SYS_SYSINFO, 0x77, 0x88, unix.EXDEV}})
 		tryCalls(t, map[string]attempt{"asked, and answered with nothing": {unix.SYS_SYSINFO, 0x77, 0x88, 0}})
 		<-open
-	}()
+	})
 	l, ok := <-started
 	if !ok {
 		t.FailNow()
@@ -86,10 +83,7 @@ func TestSupervise(t *testing.T) {
 
 // TestClosedListener: without a listener an asked call fails.
 func TestClosedListener(t *testing.T) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
+	<-onAThread(func() {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			t.Error(err)
 			return
@@ -104,8 +98,23 @@ func TestClosedListener(t *testing.T) {
 		}
 		var info unix.Sysinfo_t
 		tryCalls(t, map[string]attempt{"asked": {unix.SYS_SYSINFO, uintptr(unsafe.Pointer(&info)), 0, unix.ENOSYS}})
+	})
+}
+
+// onAThread runs do on a thread that ends with it: a filter stays on a thread for good. The process's first thread never ends, so it isn't that.
+func onAThread(do func()) (ended chan struct{}) {
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			<-onAThread(do) // which can't get this one meanwhile
+			runtime.UnlockOSThread()
+			return
+		}
+		do()
 	}()
-	<-done
+	return ended
 }
 
 // attempt is a system call and the error that it must have.
