@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
+
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
@@ -139,10 +141,12 @@ const endHooksFor = 10 * time.Second
 // RemoveGroups removes the control groups of a stopped node's processes. It ends hooks
 // that a killed croftd left behind.
 func RemoveGroups(runDir string, processes []Process) {
-	if g, err := cgroup.Beside(cgroup.Name("hooks", runDir)); err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), endHooksFor)
-		defer cancel()
-		_ = g.End(ctx) // what is left has its group still
+	ctx, cancel := context.WithTimeout(context.Background(), endHooksFor)
+	defer cancel()
+	for _, name := range hooks.Groups(runDir) {
+		if g, err := cgroup.Beside(name); err == nil && g.There() {
+			_ = g.End(ctx) // what is left has its group still
+		}
 	}
 	for _, p := range append(slices.Clone(processes), Process{Name: unpack}, Process{Name: door}) {
 		if g, err := cgroup.Beside(cgroup.Name(p.Name, runDir)); err == nil {

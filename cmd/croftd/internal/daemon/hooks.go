@@ -27,6 +27,7 @@ type hookSet struct {
 	chores []hooks.Hook
 	// changed says that there are other hooks to show, ran that there is another run.
 	changed, ran kick
+	log          zerolog.Logger
 
 	mu      sync.Mutex
 	refused []hooks.Refused
@@ -35,7 +36,7 @@ type hookSet struct {
 
 // openHooks reads the hooks, and makes what runs them.
 func openHooks(c Config, events <-chan hooks.Event, chores []hooks.Hook) (*hookSet, error) {
-	h := &hookSet{chores: chores, changed: newKick(), ran: newKick(), runs: map[string]work.HookRunSpec{}}
+	h := &hookSet{chores: chores, changed: newKick(), ran: newKick(), log: c.Log, runs: map[string]work.HookRunSpec{}}
 	var err error
 	h.runner, err = hooks.New(hooks.Config{
 		RunDir: c.RunDir, Command: []string{"/proc/self/exe", "hook"}, Events: events, Reporter: h, Drain: hookDrain, Log: c.Log,
@@ -55,12 +56,21 @@ func (h *hookSet) Report(r hooks.Run) {
 	h.ran.kick()
 }
 
-// load reads the folder, or another one, anew.
+// load reads the folder, or another one, anew. It logs each refusal once, until it is another one.
 func (h *hookSet) load(dir string) error {
 	all, refused := hooks.Load(dir)
 	h.mu.Lock()
+	known := map[string]string{}
+	for _, each := range h.refused {
+		known[each.File] = each.Err.Error()
+	}
 	h.refused = refused
 	h.mu.Unlock()
+	for _, each := range refused {
+		if known[each.File] != each.Err.Error() {
+			h.log.Warn().Str("file", each.File).Err(each.Err).Msg("a file of hooks is refused")
+		}
+	}
 	h.changed.kick()
 	return h.runner.Set(append(all, h.chores...))
 }
@@ -97,7 +107,7 @@ func (h *hookSet) start(parts *supervise.Group, s *state, dir string, log zerolo
 	if err := h.load(dir); err != nil {
 		log.Error().Err(err).Msg("cannot use the hooks")
 	}
-	parts.Start(supervise.Part{Name: "hooks", Run: h.runner.Run, Within: hookDrain + 10*time.Second})
+	parts.Start(supervise.Part{Name: "hooks", Again: true, Run: h.runner.Run, Within: hookDrain + 10*time.Second})
 	parts.Start(supervise.Part{Name: "events of hooks", Again: true, Run: func(ctx context.Context) error {
 		return tellHooks(ctx, s.State(), s.events)
 	}})
@@ -123,12 +133,24 @@ func tellHooks(ctx context.Context, s cosi.State, hook chan<- hooks.Event) error
 		if !ok || e.Type != cosi.Created && e.Type != cosi.Updated {
 			continue
 		}
+		told := hookEvent(*one.TypedSpec())
+		if old, repeated := e.Old.(*work.Event); repeated {
+			told.Count = since(told.Count, uint64(old.TypedSpec().Count))
+		}
 		select {
-		case hook <- hookEvent(*one.TypedSpec()):
+		case hook <- told:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// since is how often something happened since it was counted before. A lower count has begun anew.
+func since(now, before uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
 }
 
 func hookEvent(s work.EventSpec) hooks.Event {

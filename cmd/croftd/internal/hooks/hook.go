@@ -31,7 +31,7 @@ type Event struct {
 	// ObjectType and ObjectID name what it is about.
 	ObjectType, ObjectID string
 	Message              string
-	// Count is how often it happened in a row.
+	// Count is how often it happened since it was told before; 0 counts as once.
 	Count uint64
 }
 
@@ -92,6 +92,19 @@ func Matches(h Hook, e Event) bool {
 	return e.ObjectType != ObjectType && slices.ContainsFunc(h.Events, func(m Match) bool { return m.matches(e) })
 }
 
+// cronSchedule is a schedule of ParseCron.
+type cronSchedule struct {
+	Schedule
+	text string
+}
+
+// same reports whether two schedules are of the same text.
+func same(a, b Schedule) bool {
+	one, is := a.(cronSchedule)
+	other, too := b.(cronSchedule)
+	return is && too && one.text == other.text
+}
+
 // ParseCron reads a schedule: five fields as of cron, or "@every 5s", "@hourly" and the like; in the machine's
 // local time.
 func ParseCron(text string) (Schedule, error) {
@@ -118,7 +131,7 @@ func ParseCron(text string) (Schedule, error) {
 	if s.Next(time.Now()).IsZero() {
 		return nil, errors.Errorf("cannot read the schedule %q: it never comes, %s", text, allowed)
 	}
-	return s, nil
+	return cronSchedule{s, text}, nil
 }
 
 // Run is a run of a hook that has ended.

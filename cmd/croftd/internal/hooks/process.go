@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,46 +39,117 @@ const (
 // searchPath is the PATH of hooks.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+// mostGroups bounds the control groups that an earlier process may have left with processes that can't be killed.
+const mostGroups = 8
+
 // programs runs hooks' programs, each in a control group of its own.
 type programs struct {
 	// command is this program, as Exec's process.
 	command []string
-	// group is the name of the control group of all hooks.
-	group string
-	log   zerolog.Logger
-	runs  atomic.Uint64
+	// runDir is the node's; the names of the control groups of all hooks come from it.
+	runDir string
+	log    zerolog.Logger
+	// beside finds control groups; tests replace it.
+	beside func(name string) (cgroup.Group, error)
+	runs   atomic.Uint64
+
+	mu sync.Mutex
+	// group is the name of the control group of all hooks, empty while there is none that can be used; made is whether it is
+	// made, warned whether it is logged that it can't be.
+	group        string
+	made, warned bool
 }
 
-// open makes the group of all hooks, after it has ended what an earlier process has left there.
-func (p *programs) open() error {
-	g, err := cgroup.Beside(p.group)
-	if err != nil {
-		return err
+func newPrograms(c Config) *programs {
+	return &programs{command: c.Command, runDir: c.RunDir, log: c.Log, beside: cgroup.Beside}
+}
+
+// Groups are the names of the control groups that the hooks of a node with that run folder may be in: the first, and those that are
+// used while processes that can't be killed are in the others.
+func Groups(runDir string) []string {
+	names := []string{cgroup.Name("hooks", runDir)}
+	for n := 1; n < mostGroups; n++ {
+		names = append(names, cgroup.Name("hooks", runDir+"#"+strconv.Itoa(n)))
 	}
-	ending, cancel := context.WithTimeout(context.Background(), endTime)
+	return names
+}
+
+// open ends what an earlier process has left, and chooses the name of the group of all hooks: one that isn't there. It makes
+// nothing. Processes that can't be killed are left behind in their group. Where groups can't be found the runs say so.
+func (p *programs) open(ctx context.Context) {
+	ending, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
-	if err := g.End(ending); err != nil {
-		return errors.Wrap(err, "cannot end the hooks of an earlier process")
+	names, stuck := Groups(p.runDir), [mostGroups]error{}
+	var ends sync.WaitGroup
+	for n, name := range names {
+		if g, err := p.beside(name); err == nil && g.There() {
+			ends.Go(func() {
+				supervise.Do(p.log, "end of earlier hooks", func() { stuck[n] = g.End(ending) })
+			})
+		}
 	}
-	if err := g.Make(); err != nil {
-		return errors.Wrap(err, "cannot make the control group of hooks")
+	ends.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.group, p.made = "", false
+	for n, err := range stuck {
+		if err != nil {
+			p.log.Warn().Err(err).Msg("cannot end the hooks of an earlier process: they are left behind")
+		} else if p.group == "" {
+			p.group = names[n]
+		}
 	}
-	if missing := g.Limit(cgroup.Limits{Memory: allMemory, PIDs: allPIDs, IOWeight: ioWeight, CPUWeight: cpuWeight}); len(missing) > 0 {
+}
+
+// ready makes the group of all hooks before the first run, and returns the one of a run. Whether a process can be held in it
+// is seen when that is put there.
+func (p *programs) ready() (cgroup.Group, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.group == "" {
+		return cgroup.Group{}, errors.New("cannot hold the hook's processes: processes of earlier hooks that can't be ended are in all control groups of hooks")
+	}
+	all, err := p.beside(p.group)
+	if err == nil && len(all.Folders()) == 0 {
+		err = errors.New("this machine has none")
+	}
+	if err != nil {
+		return cgroup.Group{}, errors.Wrap(err, "cannot hold the hook's processes in a control group")
+	}
+	if !p.made {
+		p.make(all)
+	}
+	return p.beside(p.group + "/" + strconv.FormatUint(p.runs.Add(1), 10))
+}
+
+// make makes the group of all hooks and limits it.
+func (p *programs) make(all cgroup.Group) {
+	if err := all.Make(); err != nil {
+		if !p.warned {
+			p.log.Warn().Err(err).Msg("cannot make the control group of hooks in each hierarchy: tried again at each run")
+		}
+		p.warned = true
+		return
+	}
+	p.made = true
+	if missing := all.Limit(cgroup.Limits{Memory: allMemory, PIDs: allPIDs, IOWeight: ioWeight, CPUWeight: cpuWeight}); len(missing) > 0 {
 		p.log.Warn().Strs("missing", missing).Msg("some limits of hooks can't be set on this machine")
 	}
-	return nil
 }
 
 // close removes the group.
 func (p *programs) close() {
-	if g, err := cgroup.Beside(p.group); err == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g, err := p.beside(p.group); p.group != "" && err == nil {
 		g.Remove()
 	}
+	p.made = false
 }
 
 // run runs a hook's program until it has ended, with all processes that it started. It kills them when ctx is done.
 func (p *programs) run(ctx context.Context, h Hook, e *Event) (exit int, text string, err error) {
-	g, err := cgroup.Beside(p.group + "/" + strconv.FormatUint(p.runs.Add(1), 10))
+	g, err := p.ready()
 	if err != nil {
 		return -1, "", err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workqueue"
@@ -65,7 +64,7 @@ type Runner struct {
 	// due are the next runs by schedules, in Unix nanoseconds.
 	due    *workqueue.Schedule[string]
 	queues map[string]*lane
-	// events are the newest events of the runs that wait.
+	// events are the newest events of the runs that wait, with how often they happened.
 	events  map[Key]Event
 	last    map[string]Run
 	dropped uint64
@@ -86,12 +85,13 @@ func New(c Config) (*Runner, error) {
 		return nil, err
 	}
 	return &Runner{
-		cfg: c, programs: &programs{command: c.Command, group: cgroup.Name("hooks", c.RunDir), log: c.Log}, changed: make(chan struct{}, 1),
+		cfg: c, programs: newPrograms(c), changed: make(chan struct{}, 1),
 		hooks: map[string]Hook{}, due: workqueue.NewSchedule[string](nil), queues: map[string]*lane{}, events: map[Key]Event{}, last: map[string]Run{},
 	}, nil
 }
 
-// Set replaces the hooks. What waits of those that are gone is dropped; what runs goes on to its end.
+// Set replaces the hooks. What waits of those that are gone is dropped; what runs goes on to its end. A hook whose schedule is
+// the same stays due when it was.
 func (r *Runner) Set(hooks []Hook) error {
 	next := map[string]Hook{}
 	for _, h := range hooks {
@@ -102,9 +102,14 @@ func (r *Runner) Set(hooks []Hook) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.due.DropUnless(func(hook string) bool { return same(r.hooks[hook].Schedule, next[hook].Schedule) })
 	r.hooks = next
-	r.due.DropUnless(func(string) bool { return false })
-	r.planAll(time.Now())
+	now := time.Now()
+	for _, h := range next {
+		if _, planned := r.due.At(h.Name); !planned {
+			r.plan(h, now)
+		}
+	}
 	gone := func(hook string) bool { return next[hook].Name == "" }
 	maps.DeleteFunc(r.events, func(k Key, _ Event) bool { return gone(k.Hook) })
 	maps.DeleteFunc(r.last, func(hook string, _ Run) bool { return gone(hook) })
@@ -132,14 +137,12 @@ func (r *Runner) plan(h Hook, now time.Time) {
 	}
 }
 
-// openLanes opens the missing queues while Run runs, and stops those that no hook has.
+// openLanes opens the missing queues while Run runs.
 func (r *Runner) openLanes() {
 	if r.running == nil || r.running.Err() != nil {
 		return
 	}
-	wanted := map[string]bool{}
 	for _, h := range r.hooks {
-		wanted[h.Queue] = true
 		if r.queues[h.Queue] != nil {
 			continue
 		}
@@ -147,8 +150,21 @@ func (r *Runner) openLanes() {
 			r.cfg.Log.Error().Err(err).Str("hook", h.Name).Msg("cannot run a hook")
 		}
 	}
+	r.closeLanes()
+}
+
+// closeLanes ends the queues that no hook has, once they are idle: what runs there goes on to its end, and a queue that comes
+// back meanwhile is the same one.
+func (r *Runner) closeLanes() {
+	wanted := map[string]bool{}
+	for _, h := range r.hooks {
+		wanted[h.Queue] = true
+	}
 	for name, l := range r.queues {
-		if !wanted[name] {
+		if wanted[name] {
+			continue
+		}
+		if is := l.State(); is.Waiting+is.Running == 0 {
 			l.stop()
 			delete(r.queues, name)
 		}
@@ -157,7 +173,8 @@ func (r *Runner) openLanes() {
 
 func (r *Runner) openLane(name string) error {
 	q, err := workqueue.New(workqueue.Config[Key]{
-		Name: "hooks " + name, Handle: r.handle, Valid: r.valid, Most: mostWaiting, Drain: r.cfg.Drain, Log: r.cfg.Log,
+		Name: "hooks " + name, Handle: func(ctx context.Context, k Key) error { return r.handle(ctx, name, k) },
+		Valid: r.valid, Most: mostWaiting, Drain: r.cfg.Drain, Log: r.cfg.Log,
 	})
 	if err != nil {
 		return err
@@ -177,17 +194,20 @@ const mostSleep = time.Minute
 
 // Run runs hooks until ctx is done. Then it starts none, and returns once the queues are drained or killed.
 func (r *Runner) Run(ctx context.Context) error {
-	if err := r.programs.open(); err != nil {
-		return err
-	}
+	r.programs.open(ctx)
 	defer r.programs.close()
 	queues, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+	defer r.drain(stop)
 	r.mu.Lock()
 	r.running = queues
 	r.openLanes()
 	r.mu.Unlock()
 	r.listen(ctx)
+	return nil
+}
+
+// drain stops the queues and waits for them.
+func (r *Runner) drain(stop context.CancelFunc) {
 	r.mu.Lock()
 	stop()
 	r.mu.Unlock()
@@ -195,7 +215,6 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queues = map[string]*lane{}
-	return nil
 }
 
 // listen starts hooks by schedule and by events until ctx is done.
@@ -232,6 +251,7 @@ const leastSet = 2 * time.Second
 func (r *Runner) look(now time.Time, set time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closeLanes()
 	if set.Abs() > leastSet {
 		r.planAll(now)
 	}
@@ -289,10 +309,18 @@ var (
 	errStop    = errors.New("it was killed because the node stops, with all that it started")
 )
 
-// handle runs a hook. A failure isn't repeated: the schedule or the next event does that.
-func (r *Runner) handle(ctx context.Context, k Key) error {
+// handle runs a hook of a queue. A failure isn't repeated: the schedule or the next event does that. What waited here of a hook
+// that has another queue now goes there.
+func (r *Runner) handle(ctx context.Context, queue string, k Key) error {
 	r.mu.Lock()
 	h, there := r.hooks[k.Hook]
+	if there && h.Queue != queue {
+		if !r.add(h, k) {
+			delete(r.events, k)
+		}
+		r.mu.Unlock()
+		return nil
+	}
 	e, byEvent := r.events[k]
 	delete(r.events, k)
 	r.mu.Unlock()
@@ -349,6 +377,7 @@ type HookState struct {
 func (r *Runner) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closeLanes()
 	out := State{Hooks: []HookState{}, Queues: []workqueue.State[Key]{}, Dropped: r.dropped}
 	for _, name := range slices.Sorted(maps.Keys(r.hooks)) {
 		h := HookState{Name: name, Queue: r.hooks[name].Queue}

@@ -44,6 +44,8 @@ type stage struct {
 	stop   context.CancelFunc
 	ended  chan error
 	runDir string
+	// beside, when not nil, finds control groups.
+	beside func(name string) (cgroup.Group, error)
 }
 
 // Report implements hooks.Reporter.
@@ -62,6 +64,9 @@ func (s *stage) open(t *testing.T, drain time.Duration, all []hooks.Hook) {
 	must(t, err)
 	must(t, r.Set(all))
 	s.Runner = r
+	if s.beside != nil {
+		r.FindGroups(s.beside)
+	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	go func() { s.ended <- r.Run(ctx) }()
@@ -465,7 +470,8 @@ func TestHooksAreReplaced(t *testing.T) {
 	if r := s.next(t); r.Hook != "fresh" || r.Output != "fresh\n" {
 		t.Errorf("%+v", r)
 	}
-	if st := s.State(); len(st.Hooks) != 1 || len(st.Queues) != 1 || st.Queues[0].Name != "hooks another" || len(s.runs) > 0 {
+	wait(t, "the end of the queue that is gone", func() bool { return len(s.State().Queues) == 1 })
+	if st := s.State(); len(st.Hooks) != 1 || st.Queues[0].Name != "hooks another" || len(s.runs) > 0 {
 		t.Errorf("%+v", st)
 	}
 	for _, wrong := range [][]hooks.Hook{{fresh, fresh}, {{Name: "x", Queue: "q", Timeout: 1}}, {{Argv: []string{"/x"}, Queue: "q", Timeout: 1}}} {
