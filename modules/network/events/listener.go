@@ -53,7 +53,9 @@ type Listener struct {
 	mu sync.Mutex
 	// sockets are those that are open.
 	sockets []socket
-	// own are the watched links of the process's own namespace, by their indexes.
+	// abort ends listen with an error; nil while that doesn't run.
+	abort context.CancelCauseFunc
+	// own are the names of all links of the process's own namespace, by their indexes: a link may be watched later.
 	own          map[uint32]string
 	buf, control []byte
 }
@@ -103,7 +105,10 @@ func (l *Listener) listen(ctx context.Context) error {
 		return err
 	}
 	defer rules.Close()
-	if err := l.learn(); err != nil {
+	l.mu.Lock()
+	err = l.learn()
+	l.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	sockets, err := rawOf(map[*os.File]func(int, message){routes: l.route, rules: l.rule})
@@ -111,8 +116,10 @@ func (l *Listener) listen(ctx context.Context) error {
 		return err
 	}
 	l.cfg.Began()
-	l.use(sockets)
-	defer l.use(nil)
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	l.use(sockets, abort)
+	defer l.use(nil, nil)
 	stop := context.AfterFunc(ctx, func() { routes.Close(); rules.Close() })
 	defer stop()
 	ended := make(chan error, len(sockets))
@@ -125,14 +132,17 @@ func (l *Listener) listen(ctx context.Context) error {
 	if other := <-ended; err == nil { // the other says that its socket is closed
 		err = other
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
 	return err
 }
 
-// use sets the sockets that CatchUp reads.
-func (l *Listener) use(sockets []socket) {
+// use sets the sockets that CatchUp reads, and what ends listen.
+func (l *Listener) use(sockets []socket, abort context.CancelCauseFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sockets = sockets
+	l.sockets, l.abort = sockets, abort
 }
 
 func rawOf(files map[*os.File]func(int, message)) (out []socket, err error) {
@@ -146,19 +156,15 @@ func rawOf(files map[*os.File]func(int, message)) (out []socket, err error) {
 	return out, nil
 }
 
-// learn notes the watched links that are there.
+// learn notes the links that are there. The caller holds mu.
 func (l *Listener) learn() error {
 	all, err := netns.Whole(netlink.LinkList)
 	if err != nil {
 		return errors.Wrap(err, "cannot list links")
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.own = map[uint32]string{}
 	for _, one := range all {
-		if name := one.Attrs().Name; l.cfg.Watched(name) {
-			l.own[uint32(one.Attrs().Index)] = name
-		}
+		l.own[uint32(one.Attrs().Index)] = one.Attrs().Name
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,4 +205,56 @@ func TestAnOverrunIsLost(t *testing.T) {
 	if began, lost := h.counts(); began < lost {
 		t.Errorf("began %d times, lost %d times", began, lost)
 	}
+}
+
+// A link that is watched only after the kernel has told that it is there is known, too.
+func TestOwnLinksThatAreWatchedLater(t *testing.T) {
+	name := fmt.Sprintf("crl%d", time.Now().UnixNano()%1e9)
+	var seen, watched atomic.Bool
+	h := listen(t, func(link string) bool {
+		if link == name {
+			seen.Store(true)
+		}
+		return link == name && watched.Load()
+	})
+	sh(t, "", "ip link add "+name+" type bridge")
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", name).Run() })
+	until(t, "the link's notice is handled", seen.Load)
+	watched.Store(true)
+	sh(t, "", "ip addr add 192.0.2.79/32 dev "+name)
+	until(t, "its address", func() bool { return h.has(0, events.Event{Namespace: events.Own, Link: name}) })
+}
+
+// A link whose notice was lost in an overrun is known after that.
+func TestOwnLinksOfAnOverrun(t *testing.T) {
+	ns := netlab.New(t).Namespace("one")
+	if _, err := events.IDOf(ns.Path()); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("cro%d", time.Now().UnixNano()%1e9)
+	h := listen(t, func(link string) bool { return link == name })
+	hold := make(chan struct{})
+	h.mu.Lock()
+	h.hold = hold
+	h.mu.Unlock()
+	sh(t, ns.Path(), "ip link add d0 type bridge")
+	until(t, "it is held up", func() bool { return h.count() > 0 })
+	cmd := exec.Command("nsenter", "--net="+ns.Path(), "ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Repeat("link set d0 mtu 1400\nlink set d0 mtu 1500\n", 1000))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	sh(t, "", "ip link add "+name+" type bridge")
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", name).Run() })
+	h.mu.Lock()
+	h.hold = nil
+	h.mu.Unlock()
+	close(hold)
+	until(t, "it begins anew", func() bool { began, lost := h.counts(); return lost > 0 && began > lost })
+	n, event := h.count(), events.Event{Namespace: events.Own, Link: name}
+	if h.has(0, event) {
+		t.Fatal("the link's notice wasn't lost: this test shows nothing")
+	}
+	sh(t, "", "ip addr add 192.0.2.80/32 dev "+name)
+	until(t, "its address", func() bool { return h.has(n, event) })
 }

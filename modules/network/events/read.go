@@ -46,10 +46,7 @@ func (l *Listener) receive(s socket, fd int) (some bool, err error) {
 	case errors.Is(err, unix.EINTR):
 		return true, nil
 	case errors.Is(err, unix.ENOBUFS) || err == nil && flags&unix.MSG_TRUNC != 0:
-		// The socket's queue was full.
-		l.cfg.Lost()
-		l.cfg.Began()
-		return true, nil
+		return true, l.overrun(fd)
 	case err != nil:
 		return false, err
 	}
@@ -62,6 +59,25 @@ func (l *Listener) receive(s socket, fd int) (some bool, err error) {
 		}
 		s.handle(namespace, m)
 	}
+}
+
+// overrun begins anew after a socket's queue was full. The links that the lost notices told of are learnt; what still waits in
+// the queue is older than that, and dropped.
+func (l *Listener) overrun(fd int) error {
+	l.cfg.Lost()
+	for range mostPending {
+		if _, _, _, _, err := unix.Recvmsg(fd, l.buf, nil, unix.MSG_DONTWAIT); errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	if err := l.learn(); err != nil {
+		if l.abort != nil { // else listen has ended
+			l.abort(err)
+		}
+		return err
+	}
+	l.cfg.Began()
+	return nil
 }
 
 // mostPending bounds what CatchUp handles: somebody may change things faster.
@@ -166,7 +182,7 @@ func (l *Listener) route(namespace int, m message) {
 			l.cfg.Changed(Event{Namespace: namespace})
 			return
 		}
-		if name, watched := l.own[indexOf(m)]; watched {
+		if name := l.own[indexOf(m)]; name != "" && l.cfg.Watched(name) {
 			l.cfg.Changed(Event{Namespace: Own, Link: name})
 		}
 	}
@@ -181,15 +197,18 @@ func (l *Listener) link(namespace int, m message) {
 		return
 	}
 	index := indexOf(m)
-	before, watched := l.own[index]
-	delete(l.own, index)
+	before := l.own[index]
+	switch {
+	case len(m.body) > 0 && m.body[0] != unix.AF_UNSPEC: // of its place in a bridge: the link stays
+	case m.kind == unix.RTM_DELLINK:
+		delete(l.own, index)
+	default:
+		l.own[index] = name
+	}
 	if l.cfg.Watched(name) {
 		l.cfg.Changed(Event{Namespace: Own, Link: name})
-		if m.kind == unix.RTM_NEWLINK {
-			l.own[index] = name
-		}
 	}
-	if watched && before != name {
+	if before != "" && before != name && l.cfg.Watched(before) {
 		l.cfg.Changed(Event{Namespace: Own, Link: before}) // it was renamed
 	}
 }

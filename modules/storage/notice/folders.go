@@ -53,9 +53,13 @@ func (f *Folders) Watch(dirs ...string) (failed error) {
 	fresh := false
 	for _, dir := range dirs {
 		var watch int
+		var refused error
 		err := raw.Control(func(fd uintptr) {
-			watch, err = unix.InotifyAddWatch(int(fd), dir, things|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR)
+			watch, refused = unix.InotifyAddWatch(int(fd), dir, things|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR)
 		})
+		if err == nil {
+			err = refused
+		}
 		f.mu.Lock()
 		before, known := f.watches[dir]
 		switch {
