@@ -224,6 +224,23 @@ func TestAsProcessesLogLines(t *testing.T) {
 	n.StopAll()
 }
 
+// linesArrive reserves a volume, and reports whether its lines arrive within a few seconds of its result. Lines that are logged before
+// the node's processes know that they are wanted don't.
+func linesArrive(w *nodetest.World, n *nodetest.Node, lines *nodetest.Lines) bool {
+	w.Helper()
+	v := w.Reserve(n, time.Hour)
+	w.Result(v, workload.StateOK)
+	arrived := func() bool { return lines.Has(`"id":"`+v.ID+`"`, "attempt ended") }
+	for end := time.Now().Add(5 * time.Second); !arrived(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Delete(v) // the node's disk is small
+			w.Result(v, workload.StateDeleted)
+			return false
+		}
+	}
+	return true
+}
+
 // The streams of a killed debug process are gone with it; the engine notices and repairs them, except
 // for users whom the operator has removed from the list.
 func TestAsProcessesStreamsComeBackOnlyForListedUsers(t *testing.T) {
@@ -237,10 +254,16 @@ func TestAsProcessesStreamsComeBackOnlyForListedUsers(t *testing.T) {
 	w.Result(r, workload.StateOK)
 	n.Parts["debug"].Kill()
 	n.StartPart("debug")
-	w.Until(nodetest.Soon, "the stream is there again", func() bool { return streams(n.Node)[r.ID].Connected })
-	v := w.Reserve(n.Node, time.Hour)
-	w.Result(v, workload.StateOK)
-	w.Until(nodetest.Soon, "lines arrive again", func() bool { return lines.Has(`"id":"`+v.ID+`"`, "attempt ended") })
+	// The status shows what was seen last of the killed process until the new one answers.
+	w.Until(nodetest.Soon, "the new process has the stream", func() bool {
+		for line := range strings.Lines(n.Parts["debug"].Output()) {
+			if strings.Contains(line, "log stream started") && strings.Contains(line, `"id":"`+r.ID+`"`) {
+				return true
+			}
+		}
+		return false
+	})
+	w.Until(nodetest.Soon, "lines arrive again", func() bool { return linesArrive(w, n.Node, lines) })
 
 	stranger, err := sign.Generate()
 	if err != nil {

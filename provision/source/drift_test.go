@@ -239,3 +239,37 @@ func TestDriftNeedsItsParts(t *testing.T) {
 		t.Error("a source that watches nothing yields something")
 	}
 }
+
+// A look that was left behind costs no further interval once it is back: the module is asked anew at once.
+func TestDriftAsksAnewOnceALateLookIsBack(t *testing.T) {
+	var release chan struct{} // made inside the bubble of the test's clock
+	var mu sync.Mutex
+	asked := 0
+	late := func(context.Context) (map[provisioner.Label]provisioner.Seen, error) {
+		mu.Lock()
+		asked++
+		first, until := asked == 1, release
+		mu.Unlock()
+		if first {
+			<-until
+		}
+		return map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {Drift: "gone"}}, nil
+	}
+	for range 20 { // the intervals are by chance
+		drifting(t, map[workload.Type]source.Look{workload.TypeVolume: late}, func(t *testing.T, items <-chan source.Item, log *syncedLog) {
+			mu.Lock()
+			release, asked = make(chan struct{}), 0
+			mu.Unlock()
+			for log.count("cannot compare") == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			close(release) // an interval before the module is asked again
+			back := time.Now()
+			item := <-items
+			if took := time.Since(back); took > 13*time.Second {
+				t.Errorf("a module that is back is seen after %s", took)
+			}
+			item.Finish(nil)
+		})
+	}
+}

@@ -137,30 +137,35 @@ func (w *driftWatch) compare(ctx context.Context, ids []string) (a answer, diffe
 }
 
 // ask looks once. A look that outlives its deadline is left behind, and the
-// module isn't asked again before it comes back.
+// module isn't asked again before it comes back. What that has seen is outdated: once it is
+// back the module is asked anew at once.
 func (w *driftWatch) ask(ctx context.Context, look Look) answer {
+	if w.late != nil {
+		if a := w.answered(ctx, w.late); w.late != nil {
+			return a
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, w.cfg.Deadline)
+	defer cancel()
+	done := make(chan answer, 1)
+	go func() {
+		var a answer
+		a.err = supervise.Guard(w.cfg.Log, "drift", func() (err error) {
+			a.seen, err = look(asking)
+			return err
+		})
+		done <- a
+	}()
+	return w.answered(asking, done)
+}
+
+// answered waits for a look's answer until the deadline; a look without one is late.
+func (w *driftWatch) answered(ctx context.Context, done chan answer) answer {
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.Deadline)
 	defer cancel()
-	done := w.late
-	if done == nil {
-		done = make(chan answer, 1)
-		go func() {
-			var a answer
-			a.err = supervise.Guard(w.cfg.Log, "drift", func() (err error) {
-				a.seen, err = look(ctx)
-				return err
-			})
-			done <- a
-		}()
-	}
 	select {
 	case a := <-done:
-		stale := w.late != nil
 		w.late = nil
-		if stale && a.err == nil {
-			// The listing is outdated; that the module answers is enough to ask again.
-			a.err = node.Errorf(node.Transient, "cannot look at %s: its last answer came too late", w.kind)
-		}
 		return a
 	case <-ctx.Done():
 		w.late = done

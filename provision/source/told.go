@@ -122,7 +122,8 @@ func (e *ear) run(ctx context.Context, _ chan<- Item) error {
 	return ctx.Err()
 }
 
-// listen listens until the stream is cut. heard is whether a value came.
+// listen listens until the stream is cut. heard is whether it lived: a bus may greet a reader with the last value of a module
+// that is gone, so that only another value shows that the module is there.
 func (e *ear) listen(ctx context.Context) (heard bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -148,7 +149,7 @@ func (e *ear) listen(ctx context.Context) (heard bool, err error) {
 				return heard, errors.New("cannot hear changes: the stream has ended")
 			}
 			quiet.Reset(silent)
-			if !heard {
+			if lives := last.Number != 0 && !repeats(now, last); lives && !heard {
 				heard = true
 				e.each((*inbox).joined)
 			}
@@ -158,10 +159,14 @@ func (e *ear) listen(ctx context.Context) (heard bool, err error) {
 	}
 }
 
+// repeats reports whether a value is the one before it again.
+func repeats(now, last node.Change) bool {
+	return now.Stream == last.Stream && now.Number == last.Number
+}
+
 // hear handles a value that came after another one; last is zero for the first.
 func (e *ear) hear(last, now node.Change) {
-	doubled := now.Stream == last.Stream && now.Number == last.Number
-	if now.Lost || now.Stream != last.Stream || last.Number == 0 || !doubled && now.Number != last.Number+1 {
+	if now.Lost || now.Stream != last.Stream || last.Number == 0 || !repeats(now, last) && now.Number != last.Number+1 {
 		e.each((*inbox).lose)
 		return
 	}

@@ -41,6 +41,16 @@ func (s *Supervisor) fill(m *supervised) {
 	}()
 }
 
+// fillAfter is fill after a module's failure. One that is busy runs in another process, which answers its calls: answers of this
+// process would take calls away from it.
+func (s *Supervisor) fillAfter(m *supervised, err error) {
+	if node.KindOf(err) == node.Busy {
+		m.vacate()
+		return
+	}
+	s.fill(m)
+}
+
 // vacate ends the answers of fill. It returns when the last one is given.
 func (m *supervised) vacate() {
 	if m.standIn == nil {

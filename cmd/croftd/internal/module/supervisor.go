@@ -287,7 +287,7 @@ func (s *Supervisor) keep(ctx context.Context, name string) error {
 			return nil // interrupted
 		}
 		s.set(m, Failed, ReasonLoadFailed, err.Error())
-		s.fill(m)
+		s.fillAfter(m, err)
 		return err
 	}
 	m.vacate()
@@ -306,7 +306,7 @@ func (s *Supervisor) keep(ctx context.Context, name string) error {
 		err = errors.New("it ended by itself")
 	}
 	s.set(m, Failed, ReasonEnded, err.Error())
-	s.fill(m)
+	s.fillAfter(m, err)
 	if time.Since(began) > s.cfg.Backoff.Max {
 		s.cfg.Log.Error().Str("module", name).Err(err).Msg("module ended: it is opened again")
 		s.queue.AddAfter(name, s.cfg.Backoff.Base)
