@@ -27,8 +27,16 @@ type mirrored struct {
 
 func newMirrored(t *testing.T) *mirrored {
 	t.Helper()
+	m, args := readyToMirror(t)
+	m.n = m.StartNode("n", args...)
+	return m
+}
+
+// readyToMirror is all of it but the node, and the node's arguments.
+func readyToMirror(t *testing.T) (m *mirrored, args []string) {
+	t.Helper()
 	t.Parallel()
-	m := &mirrored{World: nodetest.New(t, bins), server: s3test.New(t)}
+	m = &mirrored{World: nodetest.New(t, bins), server: s3test.New(t)}
 	m.StartExplorer()
 	key, err := sign.Generate()
 	if err != nil {
@@ -47,9 +55,10 @@ func newMirrored(t *testing.T) *mirrored {
 			t.Fatal(err)
 		}
 	}
-	m.n = m.StartNode("n", "--secrets-dir", secrets, "--recovery-key", key.ID(),
-		"--mirrors", "fs://"+m.Path("mirror"), "--mirrors", "s3://"+m.server.Address+"/"+s3test.Bucket+"?path-style=true&tls=false")
-	return m
+	return m, []string{
+		"--secrets-dir", secrets, "--recovery-key", key.ID(),
+		"--mirrors", "fs://" + m.Path("mirror"), "--mirrors", "s3://" + m.server.Address + "/" + s3test.Bucket + "?path-style=true&tls=false",
+	}
 }
 
 // mirror is the state of the mirror of a kind.
@@ -157,6 +166,28 @@ func TestALostStoreIsRestored(t *testing.T) {
 	m.adopted(first, second)
 	m.whole("s3")
 	m.whole("fs")
+}
+
+// Where modules are processes, the engine's process alone is stopped for a restore: what the others run is adopted.
+func TestAsProcessesALostStoreIsRestored(t *testing.T) {
+	m, args := readyToMirror(t)
+	n := m.StartSplit("n", args...)
+	m.n = n.Node
+	r := m.Reserve(m.n, time.Hour)
+	m.Result(r, workload.StateOK)
+	m.n.Leave(r, "kept")
+	m.whole("s3")
+	instance := m.mirror("s3").Instance
+	m.refused("the node runs", "store", "restore", "--from", instance)
+	n.Parts["provision"].Stop()
+	m.lose("store")
+	if said := m.n.Croftd("store", "restore", "--from", instance); !strings.Contains(said, "0 missing, 0 damaged") {
+		t.Errorf("it says %q", said)
+	}
+	n.StartPart("provision")
+	m.adopted(r)
+	m.whole("s3")
+	n.StopAll()
 }
 
 // A machine that has lost its key and its store becomes the same node again by the recovery key, and by no other.

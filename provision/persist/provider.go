@@ -21,6 +21,9 @@ const (
 	MaxBody = 16 << 20
 )
 
+// MostKeys is how many keys one listing has at most: more than a node's store can have files.
+const MostKeys = 200_000
+
 // Object is a name, of any UTF-8 text of 1 to MaxName bytes, and its content, of at most MaxBody bytes.
 type Object struct {
 	Kind Kind
@@ -45,7 +48,7 @@ type Status struct {
 //   - NotExist: there is no such object;
 //   - Invalid: there is no such instance, the object given can't be kept, or the one kept is damaged or isn't the one that was asked for. Wrong bytes are
 //     never returned;
-//   - Refused: the instance doesn't let us in, or belongs to another machine;
+//   - Refused: the instance doesn't let us in, or belongs to another machine. One that only doesn't let DeleteObject remove an object stays up;
 //   - NoSpace: the instance is full;
 //   - Transient: the instance is down or doesn't answer; another try may help.
 //
@@ -68,8 +71,8 @@ type Provider interface {
 	// GetAllObjects goes through all objects of a kind, in no order, holding a few at a time. What is Invalid is given with its error
 	// and its key as the name, and the next one follows. Any other error is the last thing given.
 	GetAllObjects(ctx context.Context, instance string, kind Kind) iter.Seq2[Object, error]
-	// Keys lists what there is of a kind, in order, without reading it. What others have put there is given too, also with keys
-	// that aren't Valid.
+	// Keys lists what there is of a kind, in order, without reading it: the first MostKeys of them if there are more. What others have put there may
+	// be given too, also with keys that aren't Valid.
 	Keys(ctx context.Context, instance string, kind Kind) ([]Key, error)
 	// DeleteObject removes an object. Removing what isn't there is no error.
 	DeleteObject(ctx context.Context, instance string, kind Kind, key Key) error

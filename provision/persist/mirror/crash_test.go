@@ -3,6 +3,7 @@ package mirror_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,32 +48,39 @@ func (c *crashWorld) restart() {
 	c.provider = &watched{Provider: p, calls: map[string]int{}}
 }
 
-// history are the contents that each name has had, and those of the last moment at which the mirror had everything.
+// history are the states that a store's folder has had after each of its changes, in order, and how many there were at the last moment at which the mirror had
+// everything; 0 when it never had.
 type history struct {
-	had      map[string]map[string]bool
-	mirrored map[string]string
+	states   []map[string]string
+	mirrored int
 }
 
-// watch notes each content that a store's files get.
-func (h *history) watch(root string) func(names ...string) {
-	return func(names ...string) {
-		for _, name := range names {
-			body, err := mirror.Folder(root).Read(name)
-			if err != nil {
-				continue
-			}
-			if h.had[name] == nil {
-				h.had[name] = map[string]bool{}
-			}
-			h.had[name][string(body)] = true
+// watch notes the whole folder after each change.
+func (h *history) watch(t testing.TB, root string) func(names ...string) {
+	return func(...string) { h.states = append(h.states, files(t, root)) }
+}
+
+// check compares what was restored with the states: it is one of them, as a whole, and none from before the last moment at which the mirror had everything.
+func (h *history) check(got map[string]string) error {
+	at := -1
+	for i, state := range h.states {
+		if maps.Equal(state, got) {
+			at = i
 		}
 	}
+	switch {
+	case at < 0:
+		return errors.Errorf("the store never was as restored: %.400q", fmt.Sprint(got))
+	case at+1 < h.mirrored:
+		return errors.Errorf("it is state %d of %d, and the mirror had state %d", at+1, len(h.states), h.mirrored)
+	}
+	return nil
 }
 
 // life changes the store a few times, and lets the mirror follow. It returns false when the mirror died on the way.
 func (c *crashWorld) life(h *history) bool {
 	c.t.Helper()
-	c.changed = h.watch(c.folder())
+	c.changed = h.watch(c.t, c.folder())
 	m, stop := c.start()
 	defer stop()
 	dead := func() bool { return c.disk.Fired().Op != "" }
@@ -84,7 +92,7 @@ func (c *crashWorld) life(h *history) bool {
 		if dead() {
 			return false
 		}
-		h.mirrored = files(c.t, c.folder())
+		h.mirrored = len(h.states)
 		return true
 	}
 	change := func(do func()) bool {
@@ -104,7 +112,6 @@ func (c *crashWorld) life(h *history) bool {
 // at lets a life die at its n-th point, with a part of what wasn't synced kept, and reports whether there is such a point.
 func (c *crashWorld) at(n, kept int) (h history, fired atomicfile.Point) {
 	c.t.Helper()
-	h.had = map[string]map[string]bool{}
 	c.disk.DieAt(n)
 	c.life(&h)
 	fired = c.disk.Fired()
@@ -153,7 +160,7 @@ func (c *crashWorld) lost(h history, when string) {
 	c.t.Helper()
 	folder, report, err := c.restored(nil)
 	if err != nil {
-		if h.mirrored != nil {
+		if h.mirrored > 0 {
 			c.t.Errorf("%s: the mirror had everything once, and now: %v, %+v", when, err, report)
 		}
 		if kind := node.KindOf(err); kind != node.NotExist && kind != node.Refused {
@@ -161,14 +168,8 @@ func (c *crashWorld) lost(h history, when string) {
 		}
 		return
 	}
-	got := files(c.t, folder)
-	for name, body := range got {
-		if !h.had[name][body] {
-			c.t.Errorf("%s: %s never was %.60q", when, name, body)
-		}
-	}
-	if len(got) == 0 && h.mirrored != nil {
-		c.t.Errorf("%s: nothing was restored", when)
+	if err := h.check(files(c.t, folder)); err != nil {
+		c.t.Errorf("%s: %v", when, err)
 	}
 }
 
@@ -278,8 +279,8 @@ func TestNodeDiesAtEveryCall(t *testing.T) {
 			}
 			return nil
 		}
-		h := history{had: map[string]map[string]bool{}}
-		w.changed = h.watch(w.folder())
+		h := history{}
+		w.changed = h.watch(t, w.folder())
 		m, stop := w.start()
 		for range 2 { // the second with a list to replace
 			w.live()
@@ -289,6 +290,11 @@ func TestNodeDiesAtEveryCall(t *testing.T) {
 				s := m.Status()
 				return dead || s.Complete && s.Names == 0 && s.Error == ""
 			})
+			mu.Lock()
+			if !dead {
+				h.mirrored = len(h.states)
+			}
+			mu.Unlock()
 		}
 		stop()
 		if !dead {
@@ -299,13 +305,15 @@ func TestNodeDiesAtEveryCall(t *testing.T) {
 		if kind := node.KindOf(err); err != nil && kind != node.NotExist && kind != node.Refused {
 			t.Errorf("call %d: %v", n, err)
 		}
+		if err != nil && h.mirrored > 0 {
+			t.Errorf("call %d: the mirror had everything once, and now: %v", n, err)
+		}
 		if err == nil {
-			for name, body := range files(t, folder) {
-				if !h.had[name][body] {
-					t.Errorf("call %d: %s never was %.60q", n, name, body)
-				}
+			if err := h.check(files(t, folder)); err != nil {
+				t.Errorf("call %d: %v", n, err)
 			}
 		}
+		w.changed = nil
 		c.catchesUp()
 	}
 	if points < 15 {

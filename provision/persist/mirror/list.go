@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -46,10 +47,34 @@ func sum(body []byte) string {
 // contentName is the name of the object that has a content of a name.
 func contentName(name, hash string) string { return name + "@" + hash }
 
-// contents is a mirror's key document and list, as they were read.
+// soundBody is the content of a name in an object. Invalid when the object hasn't the content with that hash.
+func soundBody(v *seal.Vault, o persist.Object, name, hash string) ([]byte, error) {
+	item, err := v.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	if item.Name != contentName(name, hash) || sum(item.Body) != hash {
+		return nil, node.Errorf(node.Invalid, "cannot use the file %s: its content isn't the one listed", name)
+	}
+	return item.Body, nil
+}
+
+// contents is a mirror's key document and list, as far as they are sound, and the valid keys of its files, in order.
 type contents struct {
 	opened seal.Opened
 	list   *list
+	keys   []persist.Key
+	// cut is whether there may be more keys, above the last of them.
+	cut bool
+}
+
+// may reports whether the mirror may have an object of a file.
+func (c contents) may(key persist.Key) bool {
+	if c.cut && key > c.keys[len(c.keys)-1] {
+		return true
+	}
+	_, there := slices.BinarySearch(c.keys, key)
+	return there
 }
 
 // place is an instance of a provider.

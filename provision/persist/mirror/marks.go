@@ -11,9 +11,9 @@ type marks struct {
 	mu sync.Mutex
 	// own are the names of the store's own state that are to be sent, rest the others.
 	own, rest map[string]mark
-	// taken are the names whose contents of the next list are known, and are sent or being sent, with the time of their first change that
+	// taken are the names whose contents of the next list are known, and are sent or being sent, with the marks of their first change that
 	// isn't listed. One that has changed again since is also among those that are to be sent.
-	taken map[string]time.Time
+	taken map[string]mark
 	count uint64
 	// writing is whether a change of the store has begun and isn't marked yet: a part of it may have been read.
 	writing bool
@@ -25,15 +25,17 @@ type marks struct {
 type mark struct {
 	since  time.Time
 	number uint64
+	// checked is whether the name is marked to be compared with the mirror alone: nothing tells that the store has changed it.
+	checked bool
 }
 
 func newMarks() *marks {
-	return &marks{own: map[string]mark{}, rest: map[string]mark{}, taken: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+	return &marks{own: map[string]mark{}, rest: map[string]mark{}, taken: map[string]mark{}, wake: make(chan struct{}, 1)}
 }
 
 // of is where a name waits.
 func (m *marks) of(name string) map[string]mark {
-	if strings.HasPrefix(name, "meta/") {
+	if strings.HasPrefix(name, metaFolder) {
 		return m.own
 	}
 	return m.rest
@@ -48,8 +50,10 @@ func (m *marks) begin() {
 
 // end marks the names that the change has changed.
 func (m *marks) end(now time.Time, names ...string) {
-	m.add(now, names...)
 	m.mu.Lock()
+	for _, name := range names {
+		m.mark(name, mark{since: now})
+	}
 	m.writing = false
 	m.mu.Unlock()
 	m.rouse()
@@ -63,26 +67,39 @@ func (m *marks) rouse() {
 	}
 }
 
-// add marks names. It never waits.
-func (m *marks) add(now time.Time, names ...string) {
+// check marks names that are to be compared with the mirror.
+func (m *marks) check(now time.Time, names ...string) {
 	if len(names) == 0 {
 		return
 	}
 	m.mu.Lock()
 	for _, name := range names {
-		m.mark(name, now)
+		m.mark(name, mark{since: now, checked: true})
 	}
 	m.mu.Unlock()
 	m.rouse()
 }
 
 // mark marks a name. The caller holds mu.
-func (m *marks) mark(name string, since time.Time) {
+func (m *marks) mark(name string, at mark) {
 	m.count++
-	if old, marked := m.of(name)[name]; marked && old.since.Before(since) {
-		since = old.since
+	at.number = m.count
+	if old, marked := m.of(name)[name]; marked {
+		at = at.with(old)
 	}
-	m.of(name)[name] = mark{since: since, number: m.count}
+	if taken, is := m.taken[name]; is && !taken.checked {
+		at.checked = false // a change that no list has yet
+	}
+	m.of(name)[name] = at
+}
+
+// with is the mark of a name that has an earlier one too.
+func (at mark) with(old mark) mark {
+	if old.since.Before(at.since) {
+		at.since = old.since
+	}
+	at.checked = at.checked && old.checked
+	return at
 }
 
 // first returns at most most names that are to be sent, with their marks; the store's own state comes first. all is how many there are.
@@ -127,9 +144,10 @@ func (m *marks) unread(read map[string]uint64) (names map[string]mark, whole boo
 
 // take notes that a name's content is known. The caller holds mu.
 func (m *marks) take(name string, at mark) {
-	if since, taken := m.taken[name]; !taken || at.since.Before(since) {
-		m.taken[name] = at.since
+	if old, taken := m.taken[name]; taken {
+		at = at.with(old)
 	}
+	m.taken[name] = at
 }
 
 // back marks names again that were taken and couldn't be sent.
@@ -137,8 +155,8 @@ func (m *marks) back(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
-		if since, taken := m.taken[name]; taken {
-			m.mark(name, since)
+		if at, taken := m.taken[name]; taken {
+			m.mark(name, at)
 		}
 	}
 }
@@ -183,8 +201,8 @@ func (m *marks) lag() (int, time.Time) {
 			note(name, at.since)
 		}
 	}
-	for name, since := range m.taken {
-		note(name, since)
+	for name, at := range m.taken {
+		note(name, at.since)
 	}
 	return len(all), oldest
 }

@@ -29,11 +29,13 @@ type Config struct {
 	Key      sign.KeyPair
 	Recovery string
 	// Backoff spaces the tries after failures; zero is a second, doubling to five minutes. Pace is the least time between two lists; 0 is
-	// DefaultPace. Timeout bounds one call of the provider; 0 is DefaultTimeout.
+	// DefaultPace. Timeout bounds one call of the provider; 0 is DefaultTimeout. Doubt is how long a list whose sending has failed may still arrive at
+	// the place; 0 is DefaultDoubt.
 	Backoff backoff.Backoff
 	Pace    time.Duration
 	Timeout time.Duration
-	// Changed, when set, is called after each try to bring the mirror up to date. It must not block.
+	Doubt   time.Duration
+	// Changed, when set, is called after each try to bring the mirror up to date, and now and then during a long one. It must not block.
 	Changed func(Status)
 	Log     zerolog.Logger
 }
@@ -42,7 +44,12 @@ type Config struct {
 const (
 	DefaultPace    = 5 * time.Second
 	DefaultTimeout = 5 * time.Minute
+	// DefaultDoubt is how long S3 servers take a request after its date.
+	DefaultDoubt = 15 * time.Minute
 )
+
+// batches is how many batches are sent until others are told how far it is, and who asks for something is served.
+const batches = 16
 
 // Validate names the field that is missing. node.Invalid.
 func (c Config) Validate() error {
@@ -111,7 +118,7 @@ func New(c Config) (*Mirror, error) {
 	if c.Backoff == (backoff.Backoff{}) {
 		c.Backoff = backoff.Backoff{Base: time.Second, Max: 5 * time.Minute}
 	}
-	c.Pace, c.Timeout = cmp.Or(c.Pace, DefaultPace), cmp.Or(c.Timeout, DefaultTimeout)
+	c.Pace, c.Timeout, c.Doubt = cmp.Or(c.Pace, DefaultPace), cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.Doubt, DefaultDoubt)
 	return &Mirror{cfg: c, marks: newMarks(), asks: make(chan struct{}, 1), status: Status{Instance: c.Instance}}, nil
 }
 
@@ -183,22 +190,26 @@ func (m *Mirror) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		wait, changes := time.Duration(-1), true
+		var wait time.Duration
+		changes := false
 		if failures++; err == nil {
 			failures = 0
-			if w.dirty() || m.marks.wait() {
-				wait, changes = max(w.early(), 0), false
-			}
+			wait, changes = w.due()
 		} else {
-			wait, changes = m.cfg.Backoff.Delay(failures), false
+			wait = m.cfg.Backoff.Delay(failures)
 		}
 		m.note(err, failures, len(w.unfit))
-		if m.cfg.Changed != nil {
-			m.cfg.Changed(m.Status())
-		}
+		m.tell()
 		m.pause(ctx, wait, changes)
 	}
 	return nil
+}
+
+// tell tells how far the mirror is.
+func (m *Mirror) tell() {
+	if m.cfg.Changed != nil {
+		m.cfg.Changed(m.Status())
+	}
 }
 
 // note keeps a round's end for Status, and logs the first failure in a row and its end.
@@ -261,18 +272,19 @@ func (m *Mirror) round(ctx context.Context, w *writer) error {
 }
 
 // bring compares the mirror with the store where that is due, sends what waits, and writes the list. The list is of one moment: the last names that
-// wait are all read before one of them is sent, so that the store may go on to change, and however slow the place is.
+// wait are all read before one of them is sent, so that the store may go on to change, and however slow the place is. While many wait it returns
+// now and then, without a list, and is called again at once.
 func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) error {
 	// What was down may have been put back to an older state meanwhile.
-	if check || !w.ready || !m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status {
-		if err := w.connect(ctx, replace); err != nil {
+	if check || !w.is.ready || !m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status {
+		if err := w.connect(ctx, check, replace); err != nil {
 			return err
 		}
 	}
 	if !replace && w.early() > 0 {
 		return nil // what isn't listed isn't on the mirror: names that change often are sent once a list
 	}
-	for ctx.Err() == nil {
+	for sent := 0; ctx.Err() == nil; sent++ {
 		some, all := m.marks.first(batch)
 		if all <= mostRead {
 			known, err := w.read(ctx)
@@ -282,6 +294,12 @@ func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) erro
 			if known != nil {
 				return w.sendAll(ctx, known)
 			}
+		}
+		if sent > 0 && sent%batches == 0 {
+			if !replace { // who asked for that is told at its end
+				return nil
+			}
+			m.tell()
 		}
 		if err := w.send(ctx, some); err != nil {
 			return err

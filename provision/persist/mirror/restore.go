@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/persist"
 	"github.com/croft-edge/croft/provision/persist/seal"
 )
@@ -112,6 +114,8 @@ type restore struct {
 	report Report
 	vault  *seal.Vault
 	list   *list
+	// earlier is the mirror's restoredFile, if it has one.
+	earlier []byte
 }
 
 // hold takes the lock of the store that is to be: until it is released, no node opens a store there, and no other restore begins.
@@ -137,7 +141,7 @@ func (r *restore) leave() {
 	}
 }
 
-// vacant refuses a folder that has files.
+// vacant refuses a folder that has anything but folders and what move removes.
 func (r *restore) vacant() error {
 	all, err := Folder(r.Folder).Names()
 	if err != nil {
@@ -146,42 +150,106 @@ func (r *restore) vacant() error {
 	if len(all) > 0 {
 		return node.Errorf(node.Refused, "cannot restore a store into %s: it has %d files, such as %s; move the folder away first, if what it has may be given up", r.Folder, len(all), all[0])
 	}
+	top, err := os.ReadDir(r.Folder)
+	if err != nil {
+		return node.WithKind(node.Internal, errors.WithStack(err))
+	}
+	for _, e := range top {
+		foreign := ""
+		if e.IsDir() {
+			if foreign, err = foreignBelow(r.Folder, e.Name()); err != nil {
+				return err
+			}
+		} else if e.Name() != lockFile && !remains(e) {
+			foreign = e.Name()
+		}
+		if foreign != "" {
+			return node.Errorf(node.Refused, "cannot restore a store into %s: it has %s, which no store has; move the folder away first", r.Folder, foreign)
+		}
+	}
 	return nil
 }
 
-// fill writes the stage's files.
+// foreignBelow returns what is in a store's folder and isn't left of an unfinished write; empty when there is nothing.
+func foreignBelow(root, folder string) (string, error) {
+	below, err := os.ReadDir(filepath.Join(root, folder))
+	if err != nil {
+		return "", node.WithKind(node.Internal, errors.WithStack(err))
+	}
+	for _, e := range below {
+		if !remains(e) {
+			return filepath.Join(folder, e.Name()), nil
+		}
+	}
+	return "", nil
+}
+
+// remains reports whether something is left of an unfinished write.
+func remains(e os.DirEntry) bool { return e.Type().IsRegular() && atomicfile.Temporary(e.Name()) }
+
+// fill writes the stage's files. It asks for what the list has, whatever else there is: whoever may add objects to a place can't make it
+// unrestorable.
 func (r *restore) fill(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
 	folders := &folders{root: r.stage, hook: r.Hook, waiting: map[string][]atomicfile.File{}}
-	names := map[persist.Key]string{} // of those that aren't there yet
-	for name, hash := range r.list.Files {
-		names[persist.KeyOf(r.vault.Hidden(kindFile, contentName(name, hash)))] = name
-	}
-	for o, err := range r.provider.GetAllObjects(ctx, r.instance, kindFile) {
-		key := persist.KeyOf(o.Name)
-		name, wanted := names[key]
-		switch {
-		case err != nil && node.KindOf(err) != node.Invalid:
-			return err
-		case !wanted:
-			continue // nothing that the list tells of
-		case err == nil:
-			err = r.take(o, name, folders)
-		}
-		if err != nil && node.KindOf(err) != node.Invalid {
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(r.list.Files)), atOnce) {
+		if err := r.fillSome(ctx, names, folders); err != nil {
 			return err
 		}
-		delete(names, key)
-		if err != nil {
-			r.report.Damaged[name] = err.Error()
-			continue
-		}
-		r.report.Files++
 	}
-	r.report.Missing = slices.Sorted(maps.Values(names))
 	return r.judge(folders)
+}
+
+// fillSome reads the objects of a few names at the same time, and writes their files.
+func (r *restore) fillSome(ctx context.Context, names []string, folders *folders) error {
+	bodies, errs := make([][]byte, len(names)), make([]error, len(names))
+	var wait sync.WaitGroup
+	for i, name := range names {
+		wait.Go(func() {
+			errs[i] = supervise.Catch("restore of "+name, func() (err error) {
+				bodies[i], err = r.read(ctx, name)
+				return err
+			})
+		})
+	}
+	wait.Wait()
+	for i, name := range names {
+		switch node.KindOf(errs[i]) {
+		case "":
+			if err := r.take(name, bodies[i], folders); err != nil {
+				return err
+			}
+			r.report.Files++
+		case node.NotExist:
+			r.report.Missing = append(r.report.Missing, name)
+		case node.Invalid:
+			r.report.Damaged[name] = errs[i].Error()
+		default:
+			return errs[i]
+		}
+	}
+	return nil
+}
+
+// read returns a name's content. Invalid when it isn't what the list says.
+func (r *restore) read(ctx context.Context, name string) ([]byte, error) {
+	hash := r.list.Files[name]
+	o, err := r.get(ctx, kindFile, r.vault.Hidden(kindFile, contentName(name, hash)))
+	if err != nil {
+		return nil, err
+	}
+	return soundBody(r.vault, o, name, hash)
+}
+
+// take writes a name's file.
+func (r *restore) take(name string, body []byte, folders *folders) error {
+	if name == restoredFile {
+		r.earlier = body
+		return nil // judge writes another
+	}
+	return folders.write(name, body)
 }
 
 // open reads the data key and the list.
@@ -218,20 +286,8 @@ func (r *restore) open(ctx context.Context) error {
 	return nil
 }
 
-// take checks an object and writes its file. Invalid when it isn't what the list says.
-func (r *restore) take(o persist.Object, name string, folders *folders) error {
-	item, err := r.vault.Open(o)
-	if err != nil {
-		return err
-	}
-	if hash := r.list.Files[name]; item.Name != contentName(name, hash) || sum(item.Body) != hash {
-		return node.Errorf(node.Invalid, "cannot use the file %s: its content isn't the one listed", name)
-	}
-	return folders.write(name, item.Body)
-}
-
 // birthFile is the store's birth. An empty one counts as damaged: the store gets another.
-const birthFile = "meta/birth"
+const birthFile = metaFolder + "birth"
 
 // judge refuses what isn't whole, unless a part is wanted.
 func (r *restore) judge(folders *folders) error {
@@ -248,6 +304,17 @@ func (r *restore) judge(folders *folders) error {
 		if err := folders.write(birthFile, nil); err != nil {
 			return err
 		}
+	}
+	from := origin{Birth: r.list.Birth, Written: r.list.Written}
+	if whole {
+		from.State = stateOf(r.list)
+	}
+	text, err := from.with(r.earlier)
+	if err != nil {
+		return err
+	}
+	if err := folders.write(restoredFile, text); err != nil {
+		return err
 	}
 	return folders.flush()
 }
@@ -278,6 +345,11 @@ func (r *restore) move() error {
 		if e.Name() == lockFile {
 			continue
 		}
+		if e.IsDir() {
+			if err := clean(filepath.Join(r.Folder, e.Name())); err != nil {
+				return err
+			}
+		}
 		if err := os.Remove(filepath.Join(r.Folder, e.Name())); err != nil {
 			return errors.WithStack(err)
 		}
@@ -297,4 +369,21 @@ func (r *restore) move() error {
 		defer parent.Close()
 		return parent.Sync()
 	})
+}
+
+// clean removes what unfinished writes have left in a folder.
+func clean(folder string) error {
+	below, err := os.ReadDir(folder)
+	if err != nil {
+		return errors.WithStack(err)
+	}
+	for _, e := range below {
+		if !remains(e) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(folder, e.Name())); err != nil {
+			return errors.WithStack(err)
+		}
+	}
+	return nil
 }

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/persist"
 	"github.com/croft-edge/croft/provision/persist/fs"
 	"github.com/croft-edge/croft/provision/persist/mirror"
 	"github.com/croft-edge/croft/provision/store"
@@ -74,8 +76,6 @@ func TestARestoreClaimsNothing(t *testing.T) {
 	}
 }
 
-// A list has a change of the store whole or not at all, whenever the mirror ends: of two files that each change changes together, a restore
-// finds the same state.
 // TestASlowPlaceGetsLists: a place that takes longer for an object than the store for its next change gets one list after the other, each of one moment.
 func TestASlowPlaceGetsLists(t *testing.T) {
 	w := newWorld(t)
@@ -131,6 +131,8 @@ func TestASlowPlaceGetsLists(t *testing.T) {
 	}
 }
 
+// A list has a change of the store whole or not at all, whenever the mirror ends: of two files that each change changes together, a restore
+// finds the same state.
 func TestAListHasAllOfAChange(t *testing.T) {
 	w := newWorld(t)
 	w.open(nil)
@@ -163,6 +165,65 @@ func TestAListHasAllOfAChange(t *testing.T) {
 		got := files(t, folder)
 		if got["pair/a"] != got["pair/b"] || got["pair/a"] == "" {
 			t.Fatalf("after %d changes one file is %q, the other %q", n, got["pair/a"], got["pair/b"])
+		}
+	}
+}
+
+// A restore reads what the list has, and lists nothing: whoever may add objects to a place can't make it unrestorable.
+func TestARestoreListsNothing(t *testing.T) {
+	w := newWorld(t)
+	m, stop := w.start()
+	w.live()
+	mirrored(t, m)
+	want := files(t, w.folder())
+	stop()
+	w.clutter(100)
+	p := w.newProvider()
+	p.keys = func([]persist.Key, error) ([]persist.Key, error) {
+		return nil, node.Errorf(node.Refused, "there are too many")
+	}
+	read := p.count("get file")
+	folder, report, err := w.restored(func(c *mirror.RestoreConfig) { c.Provider = p })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, files(t, folder), want)
+	if n := p.count("get file") - read; n != report.Files {
+		t.Errorf("%d objects are read for %d files", n, report.Files)
+	}
+}
+
+// What unfinished writes have left in a store's folders holds up no restore; what no store has is told by its name, and stays.
+func TestWhatIsLeftInAnEmptyStore(t *testing.T) {
+	w := newWorld(t)
+	m, stop := w.start()
+	w.live()
+	mirrored(t, m)
+	want := files(t, w.folder())
+	stop()
+	for at, sound := range map[string]bool{
+		"meta/.tmp-birth": true, ".tmp-1-1": true, "quarantine/.tmp-x": true,
+		"meta/.hidden": false, ".hidden": false, "meta/below/file": false, ".folder/file": false,
+	} {
+		into := filepath.Join(w.root, "into")
+		path := filepath.Join(into, at)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("left"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		folder, _, err := w.restored(func(c *mirror.RestoreConfig) { c.Folder = into })
+		switch _, gone := os.Lstat(path); {
+		case sound && err != nil, !sound && node.KindOf(err) != node.Refused, sound == (gone == nil):
+			t.Errorf("%s: %v, %v", at, err, gone)
+		case sound:
+			sameFiles(t, files(t, folder), want)
+		case !strings.Contains(err.Error(), filepath.Dir(at)) && !strings.Contains(err.Error(), at):
+			t.Errorf("%s isn't named: %v", at, err)
+		}
+		if err := os.RemoveAll(into); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

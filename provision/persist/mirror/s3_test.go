@@ -1,6 +1,7 @@
 package mirror_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/internal/testing/s3test"
 	"github.com/croft-edge/croft/pkg/node"
@@ -83,18 +86,32 @@ func TestS3(t *testing.T) {
 	}
 	sameFiles(t, files(t, filepath.Join(w.root, "sound")), want)
 
-	// Lists that leave out what there is, and answers for other objects.
-	proxy.After(func(r *http.Response, body []byte) []byte {
-		if r.Request.URL.Query().Get("list-type") == "" {
-			return body
+	// A restore needs no list of what there is, and gets no answers for other objects.
+	proxy.Before(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("list-type") == "" {
+			return false
 		}
-		before, rest, _ := strings.Cut(string(body), "<Contents>")
-		_, after, _ := strings.Cut(rest, "</Contents>")
-		return []byte(before + after)
+		s3test.Answer(rw, http.StatusForbidden, "AccessDenied")
+		return true
+	})
+	if err := restore("unlisted"); err != nil {
+		t.Errorf("a server that lists nothing: %v", err)
+	}
+	missing := ""
+	proxy.Before(func(rw http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.Contains(r.URL.Path, "/file/") || missing != "" && missing != r.URL.Path {
+			return false
+		}
+		missing = r.URL.Path
+		s3test.Answer(rw, http.StatusNotFound, "NoSuchKey")
+		return true
 	})
 	if err := restore("less"); node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "1 of") {
-		t.Errorf("a list that leaves one out: %v", err)
+		t.Errorf("one object less: %v", err)
 	}
+	proxy.Before(nil)
 	var kept []byte
 	proxy.After(func(r *http.Response, body []byte) []byte {
 		mu.Lock()
@@ -109,5 +126,53 @@ func TestS3(t *testing.T) {
 	})
 	if err := restore("one"); node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("one object for all: %v", err)
+	}
+}
+
+// A key of the server that may put and not delete costs space alone: the mirror goes on, and what nothing needs is removed once it may be.
+func TestPutOnly(t *testing.T) {
+	server := s3test.New(t)
+	proxy := s3test.NewProxy(t, server)
+	w := newWorld(t)
+	w.provider = &watched{Provider: bucket(t, proxy.Address), calls: map[string]int{}}
+	var log bytes.Buffer
+	w.edit = func(c *mirror.Config) { c.Log = zerolog.New(&log) }
+	var mu sync.Mutex
+	may := false
+	proxy.Before(func(rw http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodDelete || may {
+			return false
+		}
+		s3test.Answer(rw, http.StatusForbidden, "AccessDenied")
+		return true
+	})
+	m, stop := w.start()
+	failed := false
+	for range 5 {
+		w.live()
+		until(t, "mirrored", func() bool {
+			s := m.Status()
+			failed = failed || !s.Up && s.Complete || s.Error != ""
+			return s.Complete && s.Names == 0
+		})
+	}
+	if failed {
+		t.Errorf("it fails: %+v", m.Status())
+	}
+	mu.Lock()
+	may = true
+	mu.Unlock()
+	w.live()
+	until(t, "tidied", func() bool {
+		mirrored(t, m)
+		names, err := mirror.Folder(w.folder()).Names()
+		keys, failed := w.provider.Keys(t.Context(), w.provider.Instances()[0], "file")
+		return err == nil && failed == nil && len(keys) == len(names)
+	})
+	stop()
+	if n := strings.Count(log.String(), "lets nothing be removed"); n != 1 || strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("it is told %d times: %s", n, &log)
 	}
 }

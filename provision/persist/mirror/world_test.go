@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,10 @@ type watched struct {
 	calls map[string]int
 	// step, when set, is called before and after each change.
 	step func(what string, after bool) error
+	// put, get and keys, when set, are called before an object is put or read, and change what is listed.
+	put  func(o persist.Object) error
+	get  func(kind persist.Kind) error
+	keys func(all []persist.Key, err error) ([]persist.Key, error)
 }
 
 func (w *watched) around(what string, do func() error) error {
@@ -54,6 +59,14 @@ func (w *watched) around(what string, do func() error) error {
 
 func (w *watched) PutObject(ctx context.Context, at string, o persist.Object) (key persist.Key, err error) {
 	err = w.around("put "+string(o.Kind), func() error {
+		w.mu.Lock()
+		put := w.put
+		w.mu.Unlock()
+		if put != nil {
+			if err := put(o); err != nil {
+				return err
+			}
+		}
 		key, err = w.Provider.PutObject(ctx, at, o)
 		return err
 	})
@@ -62,6 +75,37 @@ func (w *watched) PutObject(ctx context.Context, at string, o persist.Object) (k
 
 func (w *watched) DeleteObject(ctx context.Context, at string, kind persist.Kind, key persist.Key) error {
 	return w.around("delete "+string(kind), func() error { return w.Provider.DeleteObject(ctx, at, kind, key) })
+}
+
+func (w *watched) GetObject(ctx context.Context, at string, kind persist.Kind, key persist.Key) (persist.Object, error) {
+	w.mu.Lock()
+	w.calls["get "+string(kind)]++
+	get := w.get
+	w.mu.Unlock()
+	if get != nil {
+		if err := get(kind); err != nil {
+			return persist.Object{}, err
+		}
+	}
+	return w.Provider.GetObject(ctx, at, kind, key)
+}
+
+func (w *watched) Keys(ctx context.Context, at string, kind persist.Kind) ([]persist.Key, error) {
+	w.mu.Lock()
+	keys := w.keys
+	w.mu.Unlock()
+	all, err := w.Provider.Keys(ctx, at, kind)
+	if keys != nil {
+		return keys(all, err)
+	}
+	return all, err
+}
+
+// set changes the hooks while a mirror runs.
+func (w *watched) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
 }
 
 func (w *watched) count(what string) int {
@@ -82,8 +126,9 @@ type world struct {
 	pace     time.Duration
 	made     int
 	hook     atomicfile.Hook
-	// changed, when set, is told what the mirror is told, before it.
+	// changed, when set, is told what the mirror is told, before it, and edit changes the mirror's configuration.
 	changed func(names ...string)
+	edit    func(c *mirror.Config)
 }
 
 func key(t testing.TB) sign.KeyPair {
@@ -156,7 +201,11 @@ func (w *world) config() mirror.Config {
 
 func (w *world) mirror() *mirror.Mirror {
 	w.t.Helper()
-	m, err := mirror.New(w.config())
+	c := w.config()
+	if w.edit != nil {
+		w.edit(&c)
+	}
+	m, err := mirror.New(c)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -272,7 +321,7 @@ func files(t testing.TB, root string) map[string]string {
 	}
 	out := map[string]string{}
 	for _, name := range names {
-		if name == "meta/birth" || name == "meta/cursor" {
+		if slices.Contains([]string{"meta/birth", "meta/cursor", "meta/restored"}, name) {
 			continue
 		}
 		body, err := source.Read(name)

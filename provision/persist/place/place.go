@@ -19,8 +19,9 @@ type Place interface {
 	Put(ctx context.Context, kind persist.Kind, key persist.Key, body []byte) error
 	// Get returns at most persist.MaxFramed bytes; Invalid when there are more.
 	Get(ctx context.Context, kind persist.Kind, key persist.Key) ([]byte, error)
+	// Keys lists what there is: the first persist.MostKeys at least, if there are more.
 	Keys(ctx context.Context, kind persist.Kind) ([]persist.Key, error)
-	// Delete forgives what isn't there.
+	// Delete forgives what isn't there. Refused when this object, or none, may be removed.
 	Delete(ctx context.Context, kind persist.Kind, key persist.Key) error
 }
 

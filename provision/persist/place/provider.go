@@ -59,8 +59,8 @@ func (p *Provider) instance(name string) (*standing, error) {
 	return s, nil
 }
 
-// change calls do with an instance, and measures how long it takes when it succeeds.
-func (p *Provider) change(ctx context.Context, instance string, do func(place Place, machine persist.MachineID) error) error {
+// change calls do with an instance, and measures how long it takes when it succeeds. Errors of the kinds in spare don't take the instance down.
+func (p *Provider) change(ctx context.Context, instance string, do func(place Place, machine persist.MachineID) error, spare ...node.Kind) error {
 	s, err := p.instance(instance)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *Provider) change(ctx context.Context, instance string, do func(place Pl
 		}
 		s.latency.Observe(p.now().Sub(began))
 		return nil
-	})
+	}, spare...)
 }
 
 // PutObject implements persist.Provider.
@@ -96,7 +96,8 @@ func (p *Provider) DeleteObject(ctx context.Context, instance string, kind persi
 	if err := check(kind, key); err != nil {
 		return err
 	}
-	return p.change(ctx, instance, func(place Place, _ persist.MachineID) error { return place.Delete(ctx, kind, key) })
+	// Whoever may only add objects is no reason to add none.
+	return p.change(ctx, instance, func(place Place, _ persist.MachineID) error { return place.Delete(ctx, kind, key) }, node.Refused)
 }
 
 // GetObject implements persist.Provider.
@@ -133,7 +134,8 @@ func (p *Provider) Keys(ctx context.Context, instance string, kind persist.Kind)
 		return err
 	})
 	slices.Sort(keys)
-	return slices.Compact(keys), err
+	keys = slices.Compact(keys)
+	return keys[:min(len(keys), persist.MostKeys)], err
 }
 
 func check(kind persist.Kind, key persist.Key) error {

@@ -2,6 +2,7 @@ package place
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -50,8 +51,8 @@ func (s *standing) open(ctx context.Context, machine persist.MachineID) error {
 	return nil
 }
 
-// use calls do if the instance is up, and takes it down when do shows that it is.
-func (s *standing) use(ctx context.Context, do func(machine persist.MachineID) error) error {
+// use calls do if the instance is up, and takes it down when do shows that it is; errors of the kinds in spare don't show it.
+func (s *standing) use(ctx context.Context, do func(machine persist.MachineID) error, spare ...node.Kind) error {
 	s.mu.Lock()
 	up, machine, cause := s.up, s.machine, s.cause
 	s.mu.Unlock()
@@ -65,12 +66,10 @@ func (s *standing) use(ctx context.Context, do func(machine persist.MachineID) e
 	if err == nil {
 		return nil
 	}
-	switch node.KindOf(err) {
-	case node.NotExist, node.Invalid, node.NoSpace:
+	switch kind := node.KindOf(err); {
+	case kind == node.NotExist, kind == node.Invalid, kind == node.NoSpace, slices.Contains(spare, kind):
+	case errors.Is(ctx.Err(), context.Canceled): // the caller has given up, not the instance
 	default:
-		if errors.Is(ctx.Err(), context.Canceled) {
-			break // the caller has given up, not the instance
-		}
 		s.mu.Lock()
 		s.up, s.cause = false, err
 		s.mu.Unlock()

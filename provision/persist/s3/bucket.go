@@ -20,9 +20,6 @@ import (
 // marker is the object that names the machine. No kind begins with a dot.
 const marker = ".machine"
 
-// mostKeys bounds a listing: more than a node's store can have files.
-const mostKeys = 200_000
-
 // bucket is one instance's place in a bucket.
 type bucket struct {
 	settings Settings
@@ -147,7 +144,7 @@ func (b *bucket) getOnce(ctx context.Context, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(stream, persist.MaxFramed+1))
 }
 
-// Keys implements place.Place.
+// Keys implements place.Place. A server lists in order, so that a listing that is cut has the first ones. Keys that aren't valid are others'.
 func (b *bucket) Keys(ctx context.Context, kind persist.Kind) ([]persist.Key, error) {
 	ctx, cancel := b.within(ctx)
 	defer cancel()
@@ -161,11 +158,11 @@ func (b *bucket) Keys(ctx context.Context, kind persist.Kind) ([]persist.Key, er
 		if !below {
 			return nil, node.Errorf(node.Transient, "cannot list %s of %s: the server lists what isn't there", kind, b)
 		}
-		if len(keys) == mostKeys {
-			return nil, node.Errorf(node.Refused, "cannot list %s of %s: there are more than %d objects", kind, b, mostKeys)
+		if persist.Key(key).Valid() {
+			keys = append(keys, persist.Key(strings.Clone(key))) // not the whole name
 		}
-		if len(key) <= persist.MaxName {
-			keys = append(keys, persist.Key(key))
+		if len(keys) == persist.MostKeys {
+			return keys, nil
 		}
 	}
 	if ctx.Err() != nil { // the iterator may end without a word

@@ -49,13 +49,14 @@ func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSSt
 	b.mirrors = mirrors.New(c)
 }
 
-// mirrorEvent is what a try to bring a mirror up to date makes known: that the mirror falls behind, and that it isn't behind any more.
+// mirrorEvent is what a try to bring a mirror up to date makes known: that the mirror falls behind, by failures or by being too slow, and that it isn't
+// behind any more.
 func mirrorEvent(before, after mirrors.Status, now time.Time) (work.EventSpec, bool) {
 	name := work.ReasonMirrorBehind
-	message := after.Error
+	message := after.Behind
 	switch {
-	case after.Error != "" && before.Error == "":
-	case after.Error == "" && before.Error != "":
+	case after.Behind != "" && before.Behind == "":
+	case after.Behind == "" && before.Behind != "":
 		name, message = work.ReasonMirrorSynced, fmt.Sprintf("%d files are left", after.Names)
 	default:
 		return work.EventSpec{}, false

@@ -2,6 +2,7 @@ package mirrors
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ type Config struct {
 	Secrets secret.Provider
 	// Fault, when set, is why there can be no mirror: all of them are down.
 	Fault error
-	// Changed, when set, is called after each try to bring a mirror up to date, with its state before and after. It must not block.
+	// Changed, when set, is called after each try to bring a mirror up to date, and now and then during a long one, with its state before and after. It must not block.
 	Changed func(before, after Status)
 	Log     zerolog.Logger
 }
@@ -40,6 +41,22 @@ type Status struct {
 	// Place is where it is, as the settings have it; Latency the mean time of its latest changes, in seconds.
 	Place   string
 	Latency float64
+	// Behind is why the mirror is behind: the last failure, or that a change has waited for over BehindAfter. Empty when it isn't.
+	Behind string
+}
+
+// BehindAfter is how long a mirror may lack a change, as of /readyz.
+const BehindAfter = 10 * time.Minute
+
+// behind is why a mirror is behind; empty when it isn't.
+func behind(s mirror.Status, now time.Time) string {
+	switch {
+	case s.Error != "":
+		return s.Error
+	case !s.Oldest.IsZero() && now.Sub(s.Oldest) > BehindAfter:
+		return fmt.Sprintf("%d files wait to be copied, the first of them since %s", s.Names, s.Oldest.UTC().Format(time.RFC3339))
+	}
+	return ""
 }
 
 // Set are a node's mirrors. Without places it does nothing.
@@ -94,7 +111,7 @@ func (s *Set) has(instance string) bool {
 // fail keeps a mirror that can't be made.
 func (s *Set) fail(c Config, p Place, instance string, err error) {
 	c.Log.Error().Err(err).Str("mirror", instance).Msg("a mirror of the store can't be made; the node goes on without it")
-	is := Status{Status: mirror.Status{Instance: instance, Error: err.Error(), Since: time.Now().UTC()}, Place: p.Text}
+	is := Status{Status: mirror.Status{Instance: instance, Error: err.Error(), Since: time.Now().UTC()}, Place: p.Text, Behind: err.Error()}
 	s.down = append(s.down, is)
 	if c.Changed != nil {
 		c.Changed(Status{}, is)
@@ -137,7 +154,9 @@ func (o *one) changed(now mirror.Status) (before, after Status) {
 }
 
 func (o *one) status(now mirror.Status) Status {
-	return Status{Status: now, Place: o.place.Text, Latency: o.provider.InstanceStatus(o.instance).MeanPersistLatency}
+	return Status{
+		Status: now, Place: o.place.Text, Latency: o.provider.InstanceStatus(o.instance).MeanPersistLatency, Behind: behind(now, time.Now()),
+	}
 }
 
 // Begin tells the mirrors that the store begins a change, which Mark ends. It never waits: it is for store.Config.OnBegin.

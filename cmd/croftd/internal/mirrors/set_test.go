@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/provision/persist"
 	"github.com/croft-edge/croft/provision/persist/fs"
+	"github.com/croft-edge/croft/provision/persist/mirror"
 	"github.com/croft-edge/croft/provision/persist/secret"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -128,7 +129,7 @@ func TestMirrorsThatCannotBeMade(t *testing.T) {
 			t.Errorf("%s: %+v, and %+v is told", what, all, told)
 		}
 		for _, is := range all {
-			if is.Up || is.Complete || is.Error == "" || is.Since.IsZero() || is.Instance == "" || is.Place == "" {
+			if is.Up || is.Complete || is.Error == "" || is.Behind != is.Error || is.Since.IsZero() || is.Instance == "" || is.Place == "" {
 				t.Errorf("%s: %+v", what, is)
 			}
 			if err := s.Replace(t.Context(), is.Instance); node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), is.Error) {
@@ -137,6 +138,24 @@ func TestMirrorsThatCannotBeMade(t *testing.T) {
 		}
 		s.Mark("1-1")
 		s.Check()
+	}
+}
+
+// A mirror is behind when it fails, and when a change has waited for too long although nothing fails.
+func TestBehind(t *testing.T) {
+	now := time.Now()
+	for what, c := range map[string]struct {
+		is   mirror.Status
+		want string
+	}{
+		"whole":         {mirror.Status{}, ""},
+		"a short while": {mirror.Status{Names: 5, Oldest: now.Add(-mirrors.BehindAfter + time.Second)}, ""},
+		"too long":      {mirror.Status{Names: 5, Oldest: now.Add(-mirrors.BehindAfter - time.Second)}, "5 files"},
+		"it fails":      {mirror.Status{Error: "cannot put", Names: 5, Oldest: now}, "cannot put"},
+	} {
+		if got := mirrors.Behind(c.is, now); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,4 @@
+package mirrors
+
+// Behind is behind.
+var Behind = behind
