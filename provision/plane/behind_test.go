@@ -2,6 +2,7 @@ package plane
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ func filed(t interface{ Fatal(...any) }, path string) map[string]string {
 	}
 	defer func() { _ = h.Close() }()
 	out := map[string]string{}
-	err = h.writes.Load(nil, func(_ resource.Type, r resource.Resource) error {
+	err = h.writes.Load(context.Background(), func(_ resource.Type, r resource.Resource) error {
 		out[r.Metadata().ID()] = r.(*work.Event).TypedSpec().Message //nolint:forcetypeassert // the file has nothing else
 		return nil
 	})
@@ -61,7 +62,7 @@ func TestBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.writes.close() // the test says when it writes
-			if err := h.writes.Load(nil, func(resource.Type, resource.Resource) error { return nil }); err != nil {
+			if err := h.writes.Load(context.Background(), func(resource.Type, resource.Resource) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 			return h
@@ -72,14 +73,14 @@ func TestBehind(t *testing.T) {
 			"put": func(t *rapid.T) {
 				life++
 				e := work.NewEvent(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "id")), work.EventSpec{Message: fmt.Sprint(life)})
-				if err := h.writes.Put(nil, work.EventsType, e); err != nil {
+				if err := h.writes.Put(context.Background(), work.EventsType, e); err != nil {
 					t.Fatal(err)
 				}
 				model[e.Metadata().ID()] = e.TypedSpec().Message
 			},
 			"destroy": func(t *rapid.T) {
 				e := work.NewEvent(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "id")), work.EventSpec{})
-				if err := h.writes.Destroy(nil, work.EventsType, e.Metadata()); err != nil {
+				if err := h.writes.Destroy(context.Background(), work.EventsType, e.Metadata()); err != nil {
 					t.Fatal(err)
 				}
 				delete(model, e.Metadata().ID())
