@@ -17,8 +17,8 @@ import (
 )
 
 // behindPause is the least time between two transactions: a burst of events costs the disk, which the store of the records
-// uses too, a few durable writes a second.
-const behindPause = 250 * time.Millisecond
+// uses too, one durable write a second. The first event after a pause is written at once.
+const behindPause = time.Second
 
 // behind is a backing store that writes to a bbolt database beside its callers: all that has changed meanwhile by one
 // durable transaction, and of each resource its newest content only. What can't be written, such as on a full disk, is tried again.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -175,16 +176,17 @@ func (c *recorder) write(ctx context.Context, r controller.Runtime, s work.Event
 	return err
 }
 
-// remember keeps the newest resource of a kind of event, of as many kinds as the history has events.
+// remember keeps the newest resource of a kind of event, of about as many kinds as the history has events: when there are twice as many, the older
+// half is forgotten.
 func (c *recorder) remember(key string, newest last) {
-	if len(c.newest) > 2*mostEvents {
-		for old, l := range c.newest {
-			if newest.at.Sub(l.at) >= repeats {
-				delete(c.newest, old)
-			}
-		}
-	}
 	c.newest[key] = newest
+	if len(c.newest) < 2*mostEvents {
+		return
+	}
+	all := slices.SortedFunc(maps.Keys(c.newest), func(a, b string) int { return c.newest[a].at.Compare(c.newest[b].at) })
+	for _, old := range all[:mostEvents] {
+		delete(c.newest, old)
+	}
 }
 
 // eventKey identifies repetitions: the same has happened to the same object.

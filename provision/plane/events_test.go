@@ -265,3 +265,16 @@ func TestAFloodOfOneUserDropsItsOwn(t *testing.T) {
 		t.Errorf("%d are dropped", got)
 	}
 }
+
+// TestRememberedKindsAreBounded: of many kinds of events within a moment, the newest are remembered.
+func TestRememberedKindsAreBounded(t *testing.T) {
+	c := newRecorder(zerolog.Nop())
+	c.newest = map[string]last{}
+	began := time.Now()
+	for i := range 5 * mostEvents {
+		c.remember(fmt.Sprint(i), last{at: began.Add(time.Duration(i))})
+		if _, known := c.newest[fmt.Sprint(i)]; !known || len(c.newest) > 2*mostEvents || i >= mostEvents && len(c.newest) < mostEvents {
+			t.Fatalf("after %d kinds it remembers %d, the newest: %v", i+1, len(c.newest), known)
+		}
+	}
+}

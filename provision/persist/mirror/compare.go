@@ -263,7 +263,7 @@ func (w *writer) inspect(ctx context.Context) error {
 	for i := range min(len(names), max((len(names)+shares-1)/shares, leastRead)) {
 		share = append(share, names[(at+i)%len(names)])
 	}
-	if err := w.each(share, func(name string) error { return w.inspectOne(ctx, name) }); err != nil {
+	if err := w.each(ctx, share, func(name string) error { return w.inspectOne(ctx, name) }); err != nil {
 		return err
 	}
 	w.is.due, w.is.after = false, share[len(share)-1]

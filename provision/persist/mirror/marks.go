@@ -17,6 +17,8 @@ type marks struct {
 	count uint64
 	// writing is whether a change of the store has begun and isn't marked yet: a part of it may have been read.
 	writing bool
+	// changed is when the last change of the store ended.
+	changed time.Time
 	// wake has one element when there is something new.
 	wake chan struct{}
 }
@@ -54,9 +56,16 @@ func (m *marks) end(now time.Time, names ...string) {
 	for _, name := range names {
 		m.mark(name, mark{since: now})
 	}
-	m.writing = false
+	m.writing, m.changed = false, now
 	m.mu.Unlock()
 	m.rouse()
+}
+
+// busy reports whether the store changes in these moments.
+func (m *marks) busy(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now.Sub(m.changed) < busyFor
 }
 
 // rouse wakes who waits for something new.

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -37,4 +38,40 @@ func TestMarksKnowChanges(t *testing.T) {
 	take()
 	m.back("1-1")
 	checked("compared alone, and couldn't be sent", true)
+}
+
+// A mirror steps back while the store changes, and at no other time.
+func TestAMirrorStepsBack(t *testing.T) {
+	m := newMarks()
+	now := time.Now()
+	if m.busy(now) {
+		t.Error("a store that has never changed is busy")
+	}
+	m.begin()
+	m.end(now, "1-1")
+	if !m.busy(now) || !m.busy(now.Add(busyFor-1)) || m.busy(now.Add(busyFor)) {
+		t.Error("busy isn't what it is for a while after a change")
+	}
+	m.check(now.Add(time.Hour), "2-1")
+	if m.busy(now.Add(time.Hour)) {
+		t.Error("a check is no change")
+	}
+	w := &writer{mirror: &Mirror{marks: m}}
+	pause := func() time.Duration {
+		began := time.Now()
+		w.stepBack(t.Context(), longestBack)
+		return time.Since(began)
+	}
+	m.end(time.Now(), "1-1")
+	if took := pause(); took < longestBack {
+		t.Errorf("beside changes the pause is %s", took)
+	}
+	m.changed = time.Time{}
+	if took := pause(); took >= longestBack {
+		t.Errorf("without changes the pause is %s", took)
+	}
+	m.end(time.Now(), "1-1")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.stepBack(ended, time.Hour) // the longest pause is bounded, and none outlives its context
 }

@@ -114,7 +114,7 @@ func (w *writer) tidy(ctx context.Context) error {
 			most = 1 // to see whether it is still so
 		}
 		some := w.stale.first(most)
-		err := w.each(some, func(key string) error { return w.removeOne(ctx, persist.Key(key)) })
+		err := w.each(ctx, some, func(key string) error { return w.removeOne(ctx, persist.Key(key)) })
 		if node.KindOf(err) == node.Refused && w.provider.InstanceStatus(w.instance).Status {
 			if !w.stale.refused {
 				w.cfg.Log.Warn().Err(err).Str("instance", w.instance).Msg("the mirror's place lets nothing be removed: it fills with objects that nothing needs")

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -17,6 +18,11 @@ const (
 	// held in memory.
 	batch  = 64
 	atOnce = 8
+	// While a change of the store ended less than busyFor ago, each object is followed by a pause of backShare times as long as it took, and of
+	// longestBack at most: a place far away takes its time without the processors.
+	busyFor     = 100 * time.Millisecond
+	backShare   = 7
+	longestBack = 50 * time.Millisecond
 	// mostRead and mostBytes bound what is read before it is sent.
 	mostRead  = 512
 	mostBytes = 8 << 20
@@ -110,7 +116,7 @@ func (w *writer) read(ctx context.Context) (map[string]content, error) {
 
 // sendAll sends the contents that read has taken, and writes the list. After a failure those that weren't sent wait again.
 func (w *writer) sendAll(ctx context.Context, known map[string]content) error {
-	err := w.each(slices.Collect(maps.Keys(known)), func(name string) error {
+	err := w.each(ctx, slices.Collect(maps.Keys(known)), func(name string) error {
 		sent := false
 		defer func() {
 			if !sent { // also after a panic
@@ -129,7 +135,7 @@ func (w *writer) sendAll(ctx context.Context, known map[string]content) error {
 
 // send sends names' newest contents. A failure leaves them marked.
 func (w *writer) send(ctx context.Context, names map[string]mark) error {
-	return w.each(slices.Collect(maps.Keys(names)), func(name string) error {
+	return w.each(ctx, slices.Collect(maps.Keys(names)), func(name string) error {
 		c, err := w.content(name, names[name])
 		if err == nil {
 			err = w.sendOne(ctx, name, c)
@@ -141,8 +147,21 @@ func (w *writer) send(ctx context.Context, names map[string]mark) error {
 	})
 }
 
+// stepBack makes room for the engine while the store changes: the mirror takes the same processors, and often the same disk or link.
+func (w *writer) stepBack(ctx context.Context, took time.Duration) {
+	if !w.mirror.marks.busy(time.Now()) {
+		return
+	}
+	timer := time.NewTimer(min(backShare*took, longestBack))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
 // each does something for names, for some of them at a time, and returns the first error.
-func (w *writer) each(names []string, do func(name string) error) error {
+func (w *writer) each(ctx context.Context, names []string, do func(name string) error) error {
 	slots := make(chan struct{}, atOnce)
 	failed := make(chan error, len(names))
 	var wait sync.WaitGroup
@@ -150,7 +169,9 @@ func (w *writer) each(names []string, do func(name string) error) error {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
+			began := time.Now()
 			failed <- supervise.Catch("mirror of "+name, func() error { return do(name) })
+			w.stepBack(ctx, time.Since(began))
 		})
 	}
 	wait.Wait()
