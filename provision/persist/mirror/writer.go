@@ -169,9 +169,11 @@ func (w *writer) each(ctx context.Context, names []string, do func(name string) 
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			began := time.Now()
-			failed <- supervise.Catch("mirror of "+name, func() error { return do(name) })
-			w.stepBack(ctx, time.Since(began))
+			failed <- supervise.Catch("mirror of "+name, func() error {
+				began := time.Now()
+				defer func() { w.stepBack(ctx, time.Since(began)) }()
+				return do(name)
+			})
 		})
 	}
 	wait.Wait()
