@@ -95,17 +95,18 @@ func (p *panel) show() {
 	p.tell(func(b Board) { b.Workloads(shown, gone) })
 }
 
-// date says since when the conditions of a workload hold. Those of a tombstone, of which there may be many, hold since its result: nothing
-// else is remembered of them.
+// date says since when the conditions of a workload hold. Nothing is remembered of a tombstone whose result is delivered, of which there may be many:
+// when it is shown anew, its conditions hold since its result.
 func (p *panel) date(rec store.Record, s *work.WorkloadSpec, now time.Time) {
 	id := rec.ID()
-	if rec.Tombstone() && !s.ResultAt.IsZero() {
-		delete(p.conditions, id)
-		s.Conditions = resources.Dated(s.Conditions, nil, s.ResultAt)
-		return
+	before, known := p.conditions[id]
+	if !known && rec.Tombstone() && !s.ResultAt.IsZero() {
+		now = s.ResultAt
 	}
-	s.Conditions = resources.Dated(s.Conditions, p.conditions[id], now)
-	p.conditions[id] = slices.Clone(s.Conditions)
+	s.Conditions = resources.Dated(s.Conditions, before, now)
+	if delete(p.conditions, id); !rec.Tombstone() || !rec.Delivered {
+		p.conditions[id] = slices.Clone(s.Conditions)
+	}
 }
 
 // event shows that something has happened to a record's workload.

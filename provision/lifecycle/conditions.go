@@ -151,6 +151,10 @@ func Happened(was, is Record, ev Event) []work.EventSpec {
 		}
 	case Replaced:
 		add(work.ReasonReplaced, "")
+	case Leaving:
+		if ev.Kind == Replace {
+			add(work.ReasonReplaced, "")
+		}
 	case Blocked:
 		add(work.ReasonInUse, is.Cause)
 	case Held:
@@ -158,14 +162,14 @@ func Happened(was, is Record, ev Event) []work.EventSpec {
 	case Failed:
 		add(work.ReasonFailed, resultError(is))
 	case Ended:
-		add(endReason(was, is, ev), "")
+		add(endReason(is.End, ev), "")
 	}
 	return out
 }
 
-// endReason is the reason of an end. A workload that ends as deleted without its user's deletion has given its place to a newer one.
-func endReason(was, is Record, ev Event) string {
-	switch is.End {
+// endReason is the reason of an end. One that leaves by a newer one's arrival was told then.
+func endReason(end workload.State, ev Event) string {
+	switch end {
 	case workload.StateExpired:
 		return work.ReasonExpired
 	case workload.StateEvicted:
@@ -173,7 +177,7 @@ func endReason(was, is Record, ev Event) string {
 	case workload.StateError:
 		return work.ReasonFailed
 	}
-	if ev.Deletion == nil && ev.Kind != EndName && (was.Reservation == nil || was.Reservation.Deletion == nil) {
+	if ev.Kind == Replace {
 		return work.ReasonReplaced
 	}
 	return work.ReasonDeleted

@@ -17,8 +17,6 @@ func TestWhatHappens(t *testing.T) {
 	again.Deployed = time.Unix(1, 0)
 	expired := at(Ended)
 	expired.End = workload.StateExpired
-	deleted := at(Leaving)
-	deleted.Reservation = &workload.Reservation{Deletion: &workload.Deletion{}}
 	for name, c := range map[string]struct {
 		was, is Record
 		event   Event
@@ -38,9 +36,11 @@ func TestWhatHappens(t *testing.T) {
 		"a newer one has its place": {at(Deployed), at(Replaced), Event{}, []string{work.ReasonReplaced}},
 		"it is in use":              {at(Leaving), at(Blocked), Event{}, []string{work.ReasonInUse}},
 		"its data is kept":          {at(Deployed), at(Held), Event{}, []string{work.ReasonHeld}},
-		"it is deleted":             {deleted, at(Ended), Event{}, []string{work.ReasonDeleted}},
-		"it is deleted at once":     {at(Retry), at(Ended), Event{Deletion: &workload.Deletion{}}, []string{work.ReasonDeleted}},
-		"it made room":              {at(Leaving), at(Ended), Event{}, []string{work.ReasonReplaced}},
+		"it is deleted":             {at(Leaving), at(Ended), Event{}, []string{work.ReasonDeleted}},
+		"it makes room":             {at(Deployed), at(Leaving), Event{Kind: Replace}, []string{work.ReasonReplaced}},
+		"it makes room at once":     {at(Retry), at(Ended), Event{Kind: Replace}, []string{work.ReasonReplaced}},
+		"it leaves for its user":    {at(Deployed), at(Leaving), Event{Kind: Delete}, nil},
+		"its name is deleted":       {at(Retry), at(Ended), Event{Kind: EndName}, []string{work.ReasonDeleted}},
 		"its end has come":          {at(Leaving), expired, Event{}, []string{work.ReasonExpired}},
 		"nobody has accepted it":    {Record{}, Record{Phase: Refused}, Event{}, nil},
 	} {

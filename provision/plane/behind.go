@@ -22,7 +22,8 @@ const behindPause = time.Second
 
 // behind is a backing store that writes to a bbolt database beside its callers: all that has changed meanwhile by one
 // durable transaction, and of each resource its newest content only. What can't be written, such as on a full disk, is tried again.
-// A machine that loses its power loses what wasn't written yet.
+// A machine that loses its power loses what wasn't written yet. A database that was damaged while it was open, which shows itself by a panic of bbolt,
+// keeps bbolt's locks: it isn't touched any more, and what happens is in memory alone until the next start.
 type behind struct {
 	// BackingStore reads the database; what is written here has its layout: a bucket for the namespace, in it one for each type.
 	inmem.BackingStore
@@ -41,6 +42,8 @@ type behind struct {
 	pending map[place][]byte
 	// filed are the resources that the file has, or may have.
 	filed map[place]bool
+	// broken is whether the database isn't used any more.
+	broken bool
 }
 
 type place struct {
@@ -67,12 +70,38 @@ func newBehind(db *bbolt.DB, ns resource.Namespace, reads inmem.BackingStore, se
 
 // Load implements inmem.BackingStore.
 func (b *behind) Load(ctx context.Context, handle inmem.LoadHandler) error {
-	return b.BackingStore.Load(ctx, func(kind resource.Type, r resource.Resource) error {
-		b.mu.Lock()
-		b.filed[place{kind, r.Metadata().ID()}] = true
-		b.mu.Unlock()
-		return handle(kind, r)
+	err := supervise.Guard(b.log, "history", func() error {
+		defer faults()()
+		return b.BackingStore.Load(ctx, func(kind resource.Type, r resource.Resource) error {
+			b.mu.Lock()
+			b.filed[place{kind, r.Metadata().ID()}] = true
+			b.mu.Unlock()
+			return handle(kind, r)
+		})
 	})
+	b.broke(err)
+	return err
+}
+
+// broke reports whether an error is a panic, after which the database isn't used any more.
+func (b *behind) broke(err error) bool {
+	var panicked *supervise.Panic
+	if !errors.As(err, &panicked) {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = true
+	clear(b.pending)
+	b.log.Error().Str("step", "event").Msg("the history's file was damaged while it was open: events are kept in memory until the next start")
+	return true
+}
+
+// usable reports whether the database may be touched.
+func (b *behind) usable() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.broken
 }
 
 // Put implements inmem.BackingStore.
@@ -82,7 +111,9 @@ func (b *behind) Put(_ context.Context, kind resource.Type, r resource.Resource)
 		return errors.Wrap(err, "cannot seal a resource")
 	}
 	b.mu.Lock()
-	b.pending[place{kind, r.Metadata().ID()}] = sealed
+	if !b.broken {
+		b.pending[place{kind, r.Metadata().ID()}] = sealed
+	}
 	b.mu.Unlock()
 	b.rouse()
 	return nil
@@ -92,7 +123,7 @@ func (b *behind) Put(_ context.Context, kind resource.Type, r resource.Resource)
 func (b *behind) Destroy(_ context.Context, kind resource.Type, p resource.Pointer) error {
 	at := place{kind, p.ID()}
 	b.mu.Lock()
-	if delete(b.pending, at); b.filed[at] {
+	if delete(b.pending, at); b.filed[at] && !b.broken {
 		b.pending[at] = nil
 	}
 	b.mu.Unlock()
@@ -156,6 +187,9 @@ func (b *behind) flush() error {
 		defer faults()()
 		return b.db.Update(func(tx *bbolt.Tx) error { return b.write(tx, some) })
 	})
+	if b.broke(err) {
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for at, sealed := range some {

@@ -230,3 +230,33 @@ func TestNoFileForTheHistory(t *testing.T) {
 		works(t, filepath.Join(dir, "history.db"))
 	})
 }
+
+// TestDamagedWhileOpen: a file that is cut while the node has it open stops neither the events nor the node's end.
+func TestDamagedWhileOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	p := open(t, Config{History: path, Key: make([]byte, keyBytes)})
+	engine := newEngine()
+	p.Add(engine, Past{Log: zerolog.Nop()})
+	stop := run(t, p)
+	add := func(n int) {
+		for i := range n {
+			engine.Event(work.EventSpec{Reason: work.ReasonCreated, Object: fmt.Sprintf("volume/%d-%d", n, i), Message: string(bytes.Repeat([]byte("words "), 40)), Last: time.Now()})
+		}
+	}
+	add(200)
+	until(t, "they are shown", func() bool { return len(events(t, p.State())) == 200 })
+	until(t, "they are in the file", func() bool {
+		p.history.writes.mu.Lock()
+		defer p.history.writes.mu.Unlock()
+		return len(p.history.writes.filed) == 200 && len(p.history.writes.pending) == 0
+	})
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	add(100)
+	until(t, "events go on", func() bool { return len(events(t, p.State())) == 300 })
+	until(t, "the file isn't used any more", func() bool { return !p.history.writes.usable() })
+	add(50)
+	until(t, "events go on after that", func() bool { return len(events(t, p.State())) == 350 })
+	stop()
+}

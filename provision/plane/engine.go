@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cosi-project/runtime/pkg/controller"
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -49,9 +50,13 @@ type Engine struct {
 	gone  map[string]bool
 	// orphans are to be shown unless nil.
 	orphans *[]work.OrphanSpec
+	// restored is whether the engine has handed over all that it has restored; see Restored.
+	restored bool
 	// types are those of the workloads of which something is or will be on the node.
 	types map[string]workload.Type
 
+	// shows is whether what it has restored is shown.
+	shows atomic.Bool
 	// ended are the shown tombstones; for the controller alone.
 	ended tombstones
 }
@@ -83,9 +88,13 @@ func (e *Engine) Workloads(shown []work.WorkloadSpec, gone []string) {
 		e.gone[id] = true
 		delete(e.types, id)
 	}
+	e.restored = e.restored || len(shown)+len(gone) == 0
 	e.mu.Unlock()
 	e.kick()
 }
+
+// Restored reports whether all workloads are shown that the engine had when it started.
+func (e *Engine) Restored() bool { return e.shows.Load() }
 
 // Orphans implements engine.Board.
 func (e *Engine) Orphans(all []work.OrphanSpec) {
@@ -220,7 +229,7 @@ func trust(ctx context.Context, r controller.Reader) string {
 // show writes what the engine has handed over since. What couldn't be written stays to be shown.
 func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) error {
 	e.mu.Lock()
-	shown, gone, orphans := e.shown, e.gone, e.orphans
+	shown, gone, orphans, restored := e.shown, e.gone, e.orphans, e.restored
 	e.shown, e.gone, e.orphans = map[string]work.WorkloadSpec{}, map[string]bool{}, nil
 	e.mu.Unlock()
 	err := e.showAll(ctx, r, shown, gone)
@@ -231,6 +240,8 @@ func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) error {
 	}
 	if err != nil {
 		e.giveBack(shown, gone, orphans)
+	} else if restored {
+		e.shows.Store(true)
 	}
 	return err
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// mostPending bounds the events that wait to be written; further ones are dropped and counted.
+// mostPending bounds the events that wait to be written; beyond it one is dropped for each that comes, and counted.
 const mostPending = 1024
 
 // repeats is how long after an event's last time the same one is a repetition of it.
@@ -94,6 +94,10 @@ func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
 				break
 			}
 			err := guarded(c.log, "event", func() error { return c.write(ctx, r, s) })
+			if err != nil && ctx.Err() != nil {
+				c.back(s)
+				break
+			}
 			if c.tell(err); err != nil {
 				c.dropped.Increment()
 			}
@@ -116,6 +120,13 @@ func (c *recorder) next() (s work.EventSpec, some bool) {
 	s = c.pending[0]
 	c.pending = slices.Delete(c.pending, 0, 1)
 	return s, true
+}
+
+// back puts an event back that couldn't be written because the controller ends: the next run writes it.
+func (c *recorder) back(s work.EventSpec) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = slices.Insert(c.pending, 0, s)
 }
 
 // tell logs the first of failures in a row.

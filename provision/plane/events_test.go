@@ -192,7 +192,7 @@ func TestSurplus(t *testing.T) {
 			add(fmt.Sprint("stranger", u), "stranger", 1)
 		}
 		gone := map[string]bool{}
-		for _, e := range surplus(slices.Clone(all), here, now, trusted) {
+		for _, e := range surplus(slices.Clone(all), here, now, trusted, mostEvents) {
 			gone[e.Metadata().ID()] = true
 		}
 		left, sums, sum, newest := map[string]int{}, map[string]int{}, 0, map[string]time.Time{}

@@ -123,7 +123,9 @@ func (h *history) Close() error {
 		return nil
 	}
 	if h.writes != nil {
-		h.writes.close()
+		if h.writes.close(); !h.writes.usable() {
+			return nil // its locks are held for good
+		}
 	}
 	return errors.Wrap(h.file.Close(), "cannot close the history")
 }

@@ -38,9 +38,11 @@ const prunePause = 2 * time.Second
 // Past is the controller that keeps the history bounded. What goes by age goes only while the clock is trusted as far as removals need it. Beyond the
 // bound the oldest events go of the user who has most, of those of whom more may go than of others.
 type Past struct {
-	// Lost is why the history of before was set aside, empty when it wasn't: see Plane.Lost.
+	// Lost is why the history of before couldn't be used, empty when it could: see Plane.Lost.
 	Lost string
-	Log  zerolog.Logger
+	// Restored reports whether all users are known who have a workload on the node; nil for always. Before it twice as many events are kept.
+	Restored func() bool
+	Log      zerolog.Logger
 }
 
 // Name implements controller.Controller.
@@ -82,7 +84,7 @@ func (p Past) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) erro
 	})
 }
 
-// tellLost makes the event of a history that was set aside, once.
+// tellLost makes the event of a history that can't be used, once.
 func (p Past) tellLost(ctx context.Context, r controller.Writer) error {
 	if p.Lost == "" {
 		return nil
@@ -107,7 +109,11 @@ func (p Past) prune(ctx context.Context, r controller.ReaderWriter) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range surplus(events, here, time.Now(), trusted) {
+	most := mostEvents
+	if p.Restored != nil && !p.Restored() {
+		most *= 2
+	}
+	for _, e := range surplus(events, here, time.Now(), trusted, most) {
 		if err := r.Destroy(ctx, e.Metadata(), controller.WithOwner(e.Metadata().Owner())); ignoreMissing(err) != nil {
 			return errors.Wrap(err, "cannot remove an old event")
 		}
@@ -130,8 +136,8 @@ func users(ctx context.Context, r controller.Reader) (map[string]bool, error) {
 	return out, nil
 }
 
-// surplus are the events that are beyond the bounds; here are the users who have a workload on the node.
-func surplus(all []*work.Event, here map[string]bool, now time.Time, trusted bool) []*work.Event {
+// surplus are the events that are too old, and those beyond the most; here are the users who have a workload on the node.
+func surplus(all []*work.Event, here map[string]bool, now time.Time, trusted bool, most int) []*work.Event {
 	early := func(e *work.Event) bool { return trusted && e.TypedSpec().Last.Sub(now) > ahead }
 	slices.SortFunc(all, func(a, b *work.Event) int {
 		if early(a) != early(b) {
@@ -152,7 +158,7 @@ func surplus(all []*work.Event, here map[string]bool, now time.Time, trusted boo
 			strangers++
 		}
 	}
-	for ; left > mostEvents; left-- {
+	for ; left > most; left-- {
 		user := loses(of, here, strangers)
 		out = append(out, of[user][0])
 		of[user] = of[user][1:]

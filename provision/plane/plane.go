@@ -147,7 +147,7 @@ func (p *Plane) Graph() (*controller.DependencyGraph, error) {
 	return graph, errors.Wrap(err, "cannot read the graph of controllers")
 }
 
-// Lost is why the history of before couldn't be read; empty when it was read.
+// Lost is why the history of before couldn't be read, or isn't written now; empty when it is.
 func (p *Plane) Lost() string { return p.history.lost }
 
 // Close closes the history.

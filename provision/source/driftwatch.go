@@ -31,8 +31,10 @@ type driftWatch struct {
 
 // answer is the result of one look.
 type answer struct {
-	seen map[provisioner.Label]provisioner.Seen
-	err  error
+	// began is when the look began.
+	began time.Time
+	seen  map[provisioner.Label]provisioner.Seen
+	err   error
 }
 
 func (w *driftWatch) run(ctx context.Context, out chan<- Item) error {
@@ -106,7 +108,6 @@ func (w *driftWatch) wanted(ids []string) (out []string) {
 
 // handle looks once, at everything when ids is nil, and has the engine handle what differs.
 func (w *driftWatch) handle(ctx context.Context, out chan<- Item, ids []string) (differs bool, err error) {
-	began := time.Now()
 	a, differs := w.compare(ctx, ids)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
@@ -114,7 +115,7 @@ func (w *driftWatch) handle(ctx context.Context, out chan<- Item, ids []string) 
 	if w.tell(a.err); a.err != nil || !differs {
 		return false, a.err
 	}
-	return true, w.yield(ctx, out, Item{Kind: Drifted, Type: w.kind, Seen: a.seen, IDs: ids, Began: began})
+	return true, w.yield(ctx, out, Item{Kind: Drifted, Type: w.kind, Seen: a.seen, IDs: ids, Began: a.began})
 }
 
 // compare looks once, and reports whether the listing differs.
@@ -149,7 +150,7 @@ func (w *driftWatch) ask(ctx context.Context, look Look) answer {
 	defer cancel()
 	done := make(chan answer, 1)
 	go func() {
-		var a answer
+		a := answer{began: time.Now()}
 		a.err = supervise.Guard(w.cfg.Log, "drift", func() (err error) {
 			a.seen, err = look(asking)
 			return err

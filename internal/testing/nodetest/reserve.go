@@ -50,19 +50,19 @@ func (w *World) Expiring(shortest time.Duration, reserve func(d time.Duration) *
 	w.Helper()
 	for d := shortest; ; d *= 2 {
 		r := reserve(d)
-		var state workload.State
+		var is *workload.Result
 		w.Until(Soon, r.ID+" has a result", func() bool {
 			got, err := w.Client.Get(w.Context(), r.ID)
-			if err != nil || got.Result == nil {
-				return false
-			}
-			state = got.Result.State
-			return true
+			is = got.Result
+			return err == nil && is != nil
 		})
-		if state == workload.StateOK && time.Until(r.Expires()) > d/2 {
+		if is.State == workload.StateOK && time.Until(r.Expires()) > d/2 {
 			return r
 		}
-		if state == workload.StateOK {
+		if late := time.Until(r.Expires()) <= d/2; !late || d > 64*shortest {
+			w.Fatalf("%s, which lasts %s, is %s: %s", r.ID, d, is.State, is.Error)
+		}
+		if is.State == workload.StateOK {
 			w.Result(r, workload.StateExpired)
 		}
 	}

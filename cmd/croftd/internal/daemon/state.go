@@ -68,7 +68,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 		v.wake.node.kick()
 		v.modules.Again()
 	})
-	p.Add(s.engine, plane.Past{Lost: cmp.Or(p.Lost(), lost), Log: d.Log})
+	p.Add(s.engine, plane.Past{Lost: cmp.Or(p.Lost(), lost), Restored: s.engine.Restored, Log: d.Log})
 	d.phases.notify(func(name string, is module.State) {
 		if e, happened := moduleEvent(name, is, time.Now().UTC()); happened {
 			s.engine.Event(e)

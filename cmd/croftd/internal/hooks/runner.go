@@ -315,7 +315,8 @@ func (r *Runner) handle(ctx context.Context, queue string, k Key) error {
 	r.mu.Lock()
 	h, there := r.hooks[k.Hook]
 	if there && h.Queue != queue {
-		if !r.add(h, k) {
+		// Its event may have gone there already, with one that came since.
+		if _, waits := r.events[k]; (waits || k == Key{Hook: k.Hook}) && !r.add(h, k) {
 			delete(r.events, k)
 		}
 		r.mu.Unlock()
