@@ -64,7 +64,7 @@ type Provider interface {
 	// InstanceStatus never waits. Its zero value is an instance that doesn't exist.
 	InstanceStatus(instance string) Status
 	// PutObject keeps an object, in place of any of its kind and name, durably when it returns. The whole object replaces the
-	// whole old one.
+	// whole old one. With a context of Once it is tried once.
 	PutObject(ctx context.Context, instance string, o Object) (Key, error)
 	// GetObject returns an object.
 	GetObject(ctx context.Context, instance string, kind Kind, key Key) (Object, error)

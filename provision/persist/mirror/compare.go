@@ -1,9 +1,8 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -15,20 +14,17 @@ import (
 	"github.com/croft-edge/croft/provision/persist/seal"
 )
 
-// A check reads a part of the listed objects, 1 of shares, but leastRead at least: after so many checks all of them were read.
-const (
-	shares    = 30
-	leastRead = 64
-)
-
 // errHeld marks the error about a mirror that has another store's files.
 var errHeld = errors.New("nothing of it is changed: restore a store from it, or give it up by `croftd store mirror-replace`")
 
 // compared is what this process knows of the mirror by having compared it with the store.
 type compared struct {
-	// ready is whether the mirror was compared, and nothing has failed since. own is whether it was ready once, and wasn't found to be another
-	// store's since: whatever is damaged there is of this store.
+	// ready is whether the mirror was compared with the store, and neither another comparison nor a replacement has failed since; what can't be sent
+	// doesn't end it. own is whether it was ready once, or its replacement has succeeded, and it wasn't found to be another store's since: whatever is
+	// damaged there is of this store.
 	ready, own bool
+	// tried is whether a replacement has failed: what it has sent doesn't make the mirror this store's.
+	tried bool
 	// due is whether objects are to be read, after the name of the last one that was; empty before the first.
 	due   bool
 	after string
@@ -39,16 +35,14 @@ func (w *writer) connect(ctx context.Context, check, replace bool) error {
 	w.is.ready = false
 	w.is.due = w.is.due || check
 	machine := persist.MachineID(w.cfg.Key.ID())
-	if !w.provider.InstanceStatus(w.instance).Status {
-		err := w.within(ctx, func(ctx context.Context) error { return w.provider.Initialize(ctx, machine) })
-		if err != nil && !w.provider.InstanceStatus(w.instance).Status {
-			return err
-		}
+	if err := w.bringUp(ctx, machine); err != nil {
+		return err
 	}
 	found, err := w.look(ctx, machine)
 	if err != nil {
 		return err
 	}
+	w.meet(found)
 	if !replace {
 		if err := w.held(found); err != nil {
 			w.is.own = w.is.own && !errors.Is(err, errHeld)
@@ -74,11 +68,31 @@ func (w *writer) connect(ctx context.Context, check, replace bool) error {
 	if err := w.inspect(ctx); err != nil {
 		return err
 	}
-	w.is.ready, w.is.own = true, true
+	w.is.ready, w.is.own = true, !replace // enlist makes it own then
 	w.mirror.mu.Lock()
 	w.mirror.status.Complete, w.mirror.status.Listed = w.there.Complete, w.there.Written
 	w.mirror.mu.Unlock()
 	return nil
+}
+
+// bringUp brings the instance up if it is down.
+func (w *writer) bringUp(ctx context.Context, machine persist.MachineID) error {
+	if w.provider.InstanceStatus(w.instance).Status {
+		return nil
+	}
+	err := w.within(ctx, func(ctx context.Context) error { return w.provider.Initialize(ctx, machine) })
+	if w.provider.InstanceStatus(w.instance).Status {
+		return nil // of a provider's other instances it is not for us to tell
+	}
+	return err
+}
+
+// meet begins in doubt where an earlier process has written: it may have ended while a list was on its way.
+func (w *writer) meet(found contents) {
+	if !w.last.met && (found.list != nil || len(found.keys) > 0) {
+		w.last.doubt = time.Now()
+	}
+	w.last.met = true
 }
 
 // look reads what the mirror has: its data key and list, as far as they are sound, and the keys of its files.
@@ -140,6 +154,9 @@ func (w *writer) held(found contents) error {
 	if found.opened.Vault == nil {
 		return hold("its data key is lost or damaged, and it has %d files", files)
 	}
+	if w.is.tried {
+		return hold("its list is lost or damaged, it has %d files, and replacing it has failed", files)
+	}
 	own, err := w.hasOwn(found)
 	if err == nil && !own {
 		err = hold("its list is lost or damaged, and it has %d files, none of which is this store's", files)
@@ -165,11 +182,14 @@ func (w *writer) heldList(l *list, files int, hold func(format string, args ...a
 }
 
 // hasOwn reports whether a mirror without a list has a file of this store: then the store's first copy was cut short, or its list is lost. Only what no other
-// store has counts: the birth, and records.
+// store has counts: the birth, and the records of a store that wasn't restored; those of one that was are on the mirrors of the stores that it follows, too.
 func (w *writer) hasOwn(found contents) (bool, error) {
 	names, err := w.cfg.Source.Names()
 	if err != nil {
 		return false, err
+	}
+	if _, ancestors := w.cfg.Birth(); len(ancestors) > 0 || slices.Contains(names, restoredFile) {
+		names = nil
 	}
 	for _, name := range append([]string{birthFile}, names...) {
 		if strings.Contains(name, "/") && name != birthFile {
@@ -226,9 +246,9 @@ func (w *writer) compare(found contents) error {
 	if err != nil {
 		return err
 	}
-	left := map[persist.Key]bool{}
+	left, now := map[persist.Key]leftover{}, time.Now()
 	for _, key := range found.keys {
-		left[key] = true
+		left[key] = leftover{there: true, dropped: cmp.Or(w.stale.keys[key].dropped, now)}
 	}
 	for name, hash := range w.there.Files {
 		key := w.keyOf(name, hash)
@@ -243,49 +263,5 @@ func (w *writer) compare(found contents) error {
 	w.stale.keys = left
 	birth, _ := w.cfg.Birth()
 	w.unlisted = w.unlisted || w.there.Birth != birth || !w.there.Complete
-	return nil
-}
-
-// inspect reads the next part of the listed objects, if a check is due. Those that aren't sound are sent again: a listing tells only that there
-// is something.
-func (w *writer) inspect(ctx context.Context) error {
-	names := slices.Sorted(maps.Keys(w.there.Files))
-	if !w.is.due || len(names) == 0 {
-		return nil
-	}
-	at, found := slices.BinarySearch(names, w.is.after)
-	if found {
-		at++
-	} else if w.is.after == "" {
-		at = rand.IntN(len(names)) // a node that starts often doesn't read the same ones each time
-	}
-	var share []string
-	for i := range min(len(names), max((len(names)+shares-1)/shares, leastRead)) {
-		share = append(share, names[(at+i)%len(names)])
-	}
-	if err := w.each(ctx, share, func(name string) error { return w.inspectOne(ctx, name) }); err != nil {
-		return err
-	}
-	w.is.due, w.is.after = false, share[len(share)-1]
-	return nil
-}
-
-func (w *writer) inspectOne(ctx context.Context, name string) error {
-	w.mu.Lock()
-	hash := w.there.Files[name]
-	w.mu.Unlock()
-	o, err := w.get(ctx, kindFile, w.vault.Hidden(kindFile, contentName(name, hash)))
-	if err == nil {
-		_, err = soundBody(w.vault, o, name, hash)
-	}
-	if kind := node.KindOf(err); err == nil || kind != node.NotExist && kind != node.Invalid {
-		return err
-	}
-	w.cfg.Log.Error().Err(err).Str("instance", w.instance).Str("name", name).Msg("an object of the mirror is damaged: it is sent again")
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.there.Files, name)
-	w.unlisted = true
-	w.stale.keys[w.keyOf(name, hash)] = false
 	return nil
 }

@@ -53,6 +53,16 @@ func rounds(t *testing.T, done *atomic.Int64) {
 	}
 }
 
+// settled waits until the mirror has made some more tries, or has everything and so makes none.
+func settled(t *testing.T, m *mirror.Mirror, done *atomic.Int64) {
+	t.Helper()
+	before := done.Load()
+	until(t, "some tries", func() bool {
+		s := m.Status()
+		return done.Load() >= before+10 || done.Load() > before && s.Complete && s.Names == 0 && s.Error == ""
+	})
+}
+
 // counted counts the mirror's tries.
 func (w *world) counted() *atomic.Int64 {
 	done := &atomic.Int64{}
@@ -133,6 +143,98 @@ func TestOneWrongAnswer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Of two mirrors of a store's ancestors, one wrong answer about the list doesn't cost the newer one, although the store's records are on both.
+func TestOneWrongAnswerOfANewerMirror(t *testing.T) {
+	for _, answer := range []node.Kind{node.NotExist, node.Invalid} {
+		w := newWorld(t)
+		dir := filepath.Join(w.root, "mirror")
+		m, stop := w.start()
+		w.live()
+		mirrored(t, m)
+		older := snapshot(t, dir)
+		w.live()
+		mirrored(t, m)
+		newer := snapshot(t, dir)
+		stop()
+		if err := os.RemoveAll(w.folder()); err != nil {
+			t.Fatal(err)
+		}
+		lay(t, dir, older)
+		if _, _, err := w.restored(func(r *mirror.RestoreConfig) { r.Folder = w.folder() }); err != nil {
+			t.Fatal(err)
+		}
+		lay(t, dir, newer)
+		w.provider = w.newProvider()
+		done := w.counted()
+		var asked atomic.Int64
+		w.provider.get = func(of persist.Kind) error {
+			if of == "list" && asked.Add(1) == 1 {
+				return node.Errorf(answer, "a wrong answer")
+			}
+			return nil
+		}
+		m, stop = w.start()
+		settled(t, m, done)
+		if s := m.Status(); !strings.Contains(s.Held, "newer than") {
+			t.Errorf("%s: %+v", answer, s)
+		}
+		stop()
+		if !maps.Equal(snapshot(t, dir), newer) {
+			t.Errorf("%s: the newer mirror is changed", answer)
+		}
+	}
+}
+
+// A replacement that fails is over: nothing more is given up unasked, whatever was sent.
+func TestAReplacementFails(t *testing.T) {
+	w := newWorld(t)
+	_, lost := w.earlier(t)
+	w.provider = w.newProvider()
+	done := w.counted()
+	m, stop := w.start()
+	w.live()
+	until(t, "held", func() bool { return m.Status().Held != "" })
+	var put, wrong atomic.Int64
+	w.provider.set(func() {
+		w.provider.put = func(o persist.Object) error {
+			if o.Kind == "list" && put.Add(1) == 1 {
+				return node.Errorf(node.NoSpace, "the place is full for a moment")
+			}
+			return nil
+		}
+		w.provider.get = func(of persist.Kind) error {
+			if of == "list" && put.Load() > 0 && wrong.Add(1) == 1 {
+				return node.Errorf(node.NotExist, "a wrong answer")
+			}
+			return nil
+		}
+	})
+	if err := m.Replace(t.Context()); node.KindOf(err) != node.NoSpace {
+		t.Errorf("%v", err)
+	}
+	settled(t, m, done)
+	w.live()
+	settled(t, m, done)
+	if s := m.Status(); s.Held == "" || put.Load() != 1 {
+		t.Errorf("%d lists were sent: %+v", put.Load(), s)
+	}
+	folder, _, err := w.restored(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, files(t, folder), lost)
+	if err := m.Replace(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mirrored(t, m)
+	want := files(t, w.folder())
+	stop()
+	if folder, _, err = w.restored(nil); err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, files(t, folder), want)
 }
 
 // A node that starts and finds its own mirror's list or data key lost knows its files without the list, and asks the operator without the key.

@@ -129,7 +129,7 @@ func (p place) readList(ctx context.Context, v *seal.Vault) (*list, error) {
 	return l, nil
 }
 
-// writeList writes the list.
+// writeList writes the list. It is tried once: a try that arrives late, after another one has succeeded, could take the place of a newer list.
 func (p place) writeList(ctx context.Context, v *seal.Vault, l *list) error {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -139,5 +139,5 @@ func (p place) writeList(ctx context.Context, v *seal.Vault, l *list) error {
 	if err != nil {
 		return err
 	}
-	return p.put(ctx, o)
+	return p.put(persist.Once(ctx), o)
 }

@@ -194,6 +194,20 @@ func (m *marks) listed() {
 	clear(m.taken)
 }
 
+// oldestChange is when the first change happened that isn't listed; now when there is none. What is only compared doesn't count.
+func (m *marks) oldestChange(now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, some := range []map[string]mark{m.own, m.rest, m.taken} {
+		for _, at := range some {
+			if !at.checked && at.since.Before(now) {
+				now = at.since
+			}
+		}
+	}
+	return now
+}
+
 // lag is the number of names, and the time of the oldest change; zero when there is none.
 func (m *marks) lag() (int, time.Time) {
 	m.mu.Lock()

@@ -56,22 +56,52 @@ func TestAMirrorStepsBack(t *testing.T) {
 	if m.busy(now.Add(time.Hour)) {
 		t.Error("a check is no change")
 	}
-	w := &writer{mirror: &Mirror{marks: m}}
-	pause := func() time.Duration {
-		began := time.Now()
-		w.stepBack(t.Context(), longestBack)
-		return time.Since(began)
+	for _, c := range []struct {
+		took time.Duration
+		busy bool
+		age  time.Duration
+		want time.Duration
+	}{
+		{time.Millisecond, true, 0, backShare * time.Millisecond},
+		{time.Hour, true, patience, longestBack},
+		{time.Hour, false, 0, 0},
+		{time.Hour, true, patience + 1, 0}, // it falls behind
+	} {
+		if got := pauseAfter(c.took, c.busy, c.age); got != c.want {
+			t.Errorf("%+v: the pause is %s", c, got)
+		}
 	}
-	m.end(time.Now(), "1-1")
-	if took := pause(); took < longestBack {
-		t.Errorf("beside changes the pause is %s", took)
-	}
-	m.changed = time.Time{}
-	if took := pause(); took >= longestBack {
-		t.Errorf("without changes the pause is %s", took)
-	}
-	m.end(time.Now(), "1-1")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.stepBack(ended, time.Hour) // the longest pause is bounded, and none outlives its context
+	stepBack(ended, 24*time.Hour) // it doesn't outlive its context
+}
+
+// The oldest change is known until a list has it, and what is only compared is none.
+func TestTheOldestChange(t *testing.T) {
+	m, now := newMarks(), time.Now()
+	oldest := func(when string, want time.Time) {
+		t.Helper()
+		if got := m.oldestChange(now); !got.Equal(want) {
+			t.Errorf("%s: %s ago, want %s", when, now.Sub(got), now.Sub(want))
+		}
+	}
+	oldest("no change", now)
+	m.check(now.Add(-time.Hour), "1-1", "2-1")
+	oldest("compared alone", now)
+	m.end(now.Add(-time.Minute), "3-1")
+	m.end(now, "3-1", "4-1")
+	oldest("changed", now.Add(-time.Minute))
+	m.end(now, "1-1")
+	oldest("changed since it was to be compared", now.Add(-time.Hour))
+	some, _ := m.first(9)
+	read := map[string]uint64{}
+	for name, at := range some {
+		read[name] = at.number
+	}
+	if _, whole := m.unread(read); !whole {
+		t.Error("they aren't taken")
+	}
+	oldest("sent, and not listed", now.Add(-time.Hour))
+	m.listed()
+	oldest("listed", now)
 }

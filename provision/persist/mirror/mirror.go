@@ -172,6 +172,9 @@ func (m *Mirror) ask(set func()) {
 	}
 }
 
+// asked reports whether somebody asks for something.
+func (m *Mirror) asked() bool { return len(m.asks) > 0 }
+
 // Status never waits.
 func (m *Mirror) Status() Status {
 	m.mu.Lock()
@@ -266,14 +269,19 @@ func (m *Mirror) round(ctx context.Context, w *writer) error {
 		return m.bring(ctx, w, check, false)
 	}
 	err := node.Errorf(node.Internal, "cannot replace the mirror %s: see the node's log", m.cfg.Instance) // if it panics
-	defer func() { replace <- err }()
+	defer func() {
+		if err != nil { // it isn't tried again unasked: the mirror is looked at anew
+			w.is.ready, w.is.own, w.is.tried = false, false, true
+		}
+		replace <- err
+	}()
 	err = m.bring(ctx, w, true, true)
 	return err
 }
 
 // bring compares the mirror with the store where that is due, sends what waits, and writes the list. The list is of one moment: the last names that
-// wait are all read before one of them is sent, so that the store may go on to change, and however slow the place is. While many wait it returns
-// now and then, without a list, and is called again at once.
+// wait are all read before one of them is sent, so that the store may go on to change, and however slow the place is. While many wait, or the
+// store changes all the time, it returns now and then, and when somebody asks for something, without a list, and is called again at once.
 func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) error {
 	// What was down may have been put back to an older state meanwhile.
 	if check || !w.is.ready || !m.cfg.Provider.InstanceStatus(m.cfg.Instance).Status {
@@ -284,19 +292,28 @@ func (m *Mirror) bring(ctx context.Context, w *writer, check, replace bool) erro
 	if !replace && w.early() > 0 {
 		return nil // what isn't listed isn't on the mirror: names that change often are sent once a list
 	}
+	asks := m.asks
+	if replace { // who asked for that is told at its end
+		asks = nil
+	}
 	for sent := 0; ctx.Err() == nil; sent++ {
 		some, all := m.marks.first(batch)
 		if all <= mostRead {
-			known, err := w.read(ctx)
-			if err != nil {
+			known, err := w.read(ctx, asks, longestRead)
+			switch {
+			case errors.Is(err, errLater) && !replace:
+				return nil
+			case errors.Is(err, errLater):
+				m.tell()
+				continue
+			case err != nil:
 				return err
-			}
-			if known != nil {
+			case known != nil:
 				return w.sendAll(ctx, known)
 			}
 		}
 		if sent > 0 && sent%batches == 0 {
-			if !replace { // who asked for that is told at its end
+			if !replace {
 				return nil
 			}
 			m.tell()

@@ -176,3 +176,32 @@ func TestPutOnly(t *testing.T) {
 		t.Errorf("it is told %d times: %s", n, &log)
 	}
 }
+
+// A list is sent once a try: what the server refuses, or breaks off, isn't sent again behind the mirror's back.
+func TestAListIsSentOnce(t *testing.T) {
+	server := s3test.New(t)
+	proxy := s3test.NewProxy(t, server)
+	w := newWorld(t)
+	w.provider = &watched{Provider: bucket(t, proxy.Address), calls: map[string]int{}}
+	var mu sync.Mutex
+	requests := 0
+	proxy.Before(func(rw http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/list/") {
+			return false
+		}
+		if requests++; requests%2 == 1 {
+			s3test.Answer(rw, http.StatusServiceUnavailable, "SlowDown")
+			return true
+		}
+		return false
+	})
+	m, stop := w.start()
+	w.live()
+	mirrored(t, m)
+	stop()
+	if n := w.provider.count("put list"); n != requests || n < 3 {
+		t.Errorf("%d lists were sent in %d requests", n, requests)
+	}
+}

@@ -195,7 +195,7 @@ func (w *world) births() (string, []string) { return w.records.Birth().ID, w.rec
 func (w *world) config() mirror.Config {
 	return mirror.Config{
 		Provider: w.provider, Instance: w.provider.Instances()[0], Source: mirror.Folder(w.folder()), Birth: w.births,
-		Key: w.own, Recovery: w.recovery, Pace: w.pace, Backoff: backoff.Backoff{Base: time.Millisecond, Max: 20 * time.Millisecond}, Log: zerolog.Nop(),
+		Key: w.own, Recovery: w.recovery, Pace: w.pace, Doubt: time.Millisecond, Backoff: backoff.Backoff{Base: time.Millisecond, Max: 20 * time.Millisecond}, Log: zerolog.Nop(),
 	}
 }
 

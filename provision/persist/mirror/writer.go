@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/persist"
@@ -19,14 +21,20 @@ const (
 	batch  = 64
 	atOnce = 8
 	// While a change of the store ended less than busyFor ago, each object is followed by a pause of backShare times as long as it took, and of
-	// longestBack at most: a place far away takes its time without the processors.
+	// longestBack at most: a place far away takes its time without the processors. Once a change has waited for longer than patience there is no pause.
 	busyFor     = 100 * time.Millisecond
 	backShare   = 7
 	longestBack = 50 * time.Millisecond
-	// mostRead and mostBytes bound what is read before it is sent.
-	mostRead  = 512
-	mostBytes = 8 << 20
+	patience    = time.Minute
+	// mostRead and mostBytes bound what is read before it is sent, and longestRead for how long the store may change meanwhile until others are told how far
+	// the mirror is.
+	mostRead    = 512
+	mostBytes   = 8 << 20
+	longestRead = 10 * time.Second
 )
+
+// errLater ends a reading that isn't whole: there is something else to do first.
+var errLater = errors.New("the store changes while it is read")
 
 // writer is what Run knows of the mirror: what is there.
 type writer struct {
@@ -83,22 +91,24 @@ func (w *writer) content(name string, at mark) (content, error) {
 	return content{}, err
 }
 
-// read reads all names that wait, as they are at one moment, and takes them. nil when they are too large to be held in memory.
-func (w *writer) read(ctx context.Context) (map[string]content, error) {
+// read reads all names that wait, as they are at one moment, and takes them. nil when they are too large to be held in memory. It ends with
+// errLater when somebody asks for something, which stays asked for, and when there was no such moment for too long.
+func (w *writer) read(ctx context.Context, asks chan struct{}, longest time.Duration) (map[string]content, error) {
 	known, numbers := map[string]content{}, map[string]uint64{}
 	size := 0
+	over := time.NewTimer(longest)
+	defer over.Stop()
 	for {
 		some, whole := w.mirror.marks.unread(numbers)
 		if whole {
 			return known, nil
 		}
-		if len(some) == 0 { // a change of the store is under way
-			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case <-w.mirror.marks.wake: // its end
-			}
-			continue
+		wake := w.mirror.marks.wake // the end of the change of the store that is under way
+		if len(some) > 0 {
+			wake = nil
+		}
+		if err := goOn(ctx, wake, asks, over.C); err != nil {
+			return nil, err
 		}
 		for name, at := range some {
 			c, err := w.content(name, at)
@@ -112,6 +122,28 @@ func (w *writer) read(ctx context.Context) (map[string]content, error) {
 			}
 		}
 	}
+}
+
+// goOn waits for wake, or not at all if that is nil, and returns an error if the reading is to end.
+func goOn(ctx context.Context, wake, asks chan struct{}, over <-chan time.Time) error {
+	if wake == nil {
+		wake = make(chan struct{})
+		close(wake)
+	}
+	select { // of several that are ready any one may be taken: the others' turn comes
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-over:
+		return errLater
+	case <-asks:
+		select {
+		case asks <- struct{}{}: // it is for the caller
+		default: // somebody has asked again
+		}
+		return errLater
+	case <-wake:
+	}
+	return nil
 }
 
 // sendAll sends the contents that read has taken, and writes the list. After a failure those that weren't sent wait again.
@@ -147,12 +179,21 @@ func (w *writer) send(ctx context.Context, names map[string]mark) error {
 	})
 }
 
+// pauseAfter is how long to step back after an object that took some time, when the oldest change has waited for age: not at all unless the store changes
+// in these moments, and not when the mirror falls behind.
+func pauseAfter(took time.Duration, busy bool, age time.Duration) time.Duration {
+	if !busy || age > patience {
+		return 0
+	}
+	return min(backShare*took, longestBack)
+}
+
 // stepBack makes room for the engine while the store changes: the mirror takes the same processors, and often the same disk or link.
-func (w *writer) stepBack(ctx context.Context, took time.Duration) {
-	if !w.mirror.marks.busy(time.Now()) {
+func stepBack(ctx context.Context, pause time.Duration) {
+	if pause <= 0 {
 		return
 	}
-	timer := time.NewTimer(min(backShare*took, longestBack))
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -165,13 +206,17 @@ func (w *writer) each(ctx context.Context, names []string, do func(name string) 
 	slots := make(chan struct{}, atOnce)
 	failed := make(chan error, len(names))
 	var wait sync.WaitGroup
+	oldest := w.mirror.marks.oldestChange(time.Now())
 	for _, name := range names {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
 			failed <- supervise.Catch("mirror of "+name, func() error {
 				began := time.Now()
-				defer func() { w.stepBack(ctx, time.Since(began)) }()
+				defer func() {
+					now := time.Now()
+					stepBack(ctx, pauseAfter(now.Sub(began), w.mirror.marks.busy(now), now.Sub(oldest)))
+				}()
 				return do(name)
 			})
 		})
@@ -204,7 +249,7 @@ func (w *writer) sendOne(ctx context.Context, name string, c content) error {
 	hash := sum(body)
 	key := w.keyOf(name, hash)
 	w.mu.Lock()
-	same, there := w.there.Files[name] == hash, w.stale.keys[key]
+	same, there := w.there.Files[name] == hash, w.stale.keys[key].there
 	if same {
 		delete(w.unfit, name)
 	}
@@ -221,7 +266,7 @@ func (w *writer) sendOne(ctx context.Context, name string, c content) error {
 		if err := w.put(ctx, o); err != nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.stale.keys[key] = false
+			w.stale.keys[key] = leftover{dropped: time.Now()}
 			return err
 		}
 	}
@@ -238,7 +283,8 @@ func (w *writer) drop(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if old := w.there.Files[name]; old != "" {
-		w.stale.keys[w.keyOf(name, old)], w.unlisted = true, true
+		w.stale.keys[w.keyOf(name, old)], w.unlisted = leftover{there: true, dropped: time.Now()}, true
+		w.stale.fresh++
 	}
 	delete(w.there.Files, name)
 	delete(w.unfit, name)

@@ -1,6 +1,7 @@
 package s3_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -55,5 +56,29 @@ func TestPutOnly(t *testing.T) {
 	}
 	if o, err := w.p.GetObject(t.Context(), w.at, "note", "a"); err != nil || len(o.Body) == 0 || !w.p.InstanceStatus(w.at).Status {
 		t.Errorf("%v, %+v", err, w.p.InstanceStatus(w.at))
+	}
+}
+
+// What is to be put once is tried once, where it is tried several times else.
+func TestOnce(t *testing.T) {
+	w := newWorld(t, s3test.New(t), "a/b", s3.Config{})
+	tries := 0
+	w.proxy.Before(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut {
+			return false
+		}
+		tries++
+		s3test.Answer(rw, http.StatusServiceUnavailable, "SlowDown")
+		return true
+	})
+	for _, c := range []struct {
+		ctx  context.Context
+		want int
+	}{{persist.Once(t.Context()), 1}, {t.Context(), 3}} {
+		w.up(t)
+		tries = 0
+		if _, err := w.p.PutObject(c.ctx, w.at, persist.Object{Kind: "note", Name: "a"}); node.KindOf(err) != node.Transient || tries != c.want {
+			t.Errorf("%d tries, want %d: %v", tries, c.want, err)
+		}
 	}
 }

@@ -24,9 +24,10 @@ const marker = ".machine"
 type bucket struct {
 	settings Settings
 	keys     *keyring
-	core     minio.Core
-	existing bool
-	patience time.Duration
+	// core tries requests several times, once tries them once.
+	core, once minio.Core
+	existing   bool
+	patience   time.Duration
 }
 
 func (b *bucket) at(parts ...string) string {
@@ -54,9 +55,9 @@ func (b *bucket) Open(ctx context.Context, machine persist.MachineID) error {
 	body := []byte(string(machine) + "\n")
 	opts := minio.PutObjectOptions{}
 	opts.SetMatchETagExcept("*")
-	err = b.put(ctx, b.at(marker), body, opts)
+	err = b.put(ctx, b.core, b.at(marker), body, opts)
 	if code := minio.ToErrorResponse(err).Code; code == minio.NotImplemented {
-		err = b.put(ctx, b.at(marker), body, minio.PutObjectOptions{})
+		err = b.put(ctx, b.core, b.at(marker), body, minio.PutObjectOptions{})
 	} else if code == minio.PreconditionFailed || code == "ConditionalRequestConflict" {
 		err = nil
 	}
@@ -95,14 +96,18 @@ func (b *bucket) String() string {
 func (b *bucket) Put(ctx context.Context, kind persist.Kind, key persist.Key, body []byte) error {
 	ctx, cancel := b.within(ctx)
 	defer cancel()
-	return b.cause("put "+string(key)+" into", b.put(ctx, b.at(string(kind), string(key)), body, minio.PutObjectOptions{}))
+	core := b.core
+	if persist.IsOnce(ctx) {
+		core = b.once
+	}
+	return b.cause("put "+string(key)+" into", b.put(ctx, core, b.at(string(kind), string(key)), body, minio.PutObjectOptions{}))
 }
 
-func (b *bucket) put(ctx context.Context, name string, body []byte, opts minio.PutObjectOptions) error {
+func (b *bucket) put(ctx context.Context, core minio.Core, name string, body []byte, opts minio.PutObjectOptions) error {
 	// The checksum is signed, so that the server refuses a body that changes on its way.
 	sum := sha256.Sum256(body)
 	opts.DisableContentSha256 = true
-	info, err := b.core.PutObject(ctx, b.settings.Bucket, name, bytes.NewReader(body), int64(len(body)), "", hex.EncodeToString(sum[:]), opts)
+	info, err := core.PutObject(ctx, b.settings.Bucket, name, bytes.NewReader(body), int64(len(body)), "", hex.EncodeToString(sum[:]), opts)
 	if err == nil && info.ETag == "" {
 		return errNotS3
 	}

@@ -143,14 +143,18 @@ func (c Config) bucket(i Instance) (*bucket, *http.Transport, error) {
 		guard.Plain[i.Endpoint], guard.Plain[i.Bucket+"."+i.Endpoint] = true, true
 	}
 	keys := &keyring{secrets: c.Secrets, name: i.Keys}
-	client, err := minio.New(i.Endpoint, &minio.Options{
-		Creds:  credentials.New(keys),
-		Secure: !i.Plain, Transport: listings{next: guard}, Region: i.Region, BucketLookup: lookup, MaxRetries: tries,
-	})
-	if err != nil {
-		return nil, nil, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot use S3 server %s", clip.Line(i.Endpoint, 100)))
+	b := &bucket{settings: i.Settings, keys: keys, existing: c.Existing, patience: cmp.Or(c.Patience, DefaultPatience)}
+	for core, most := range map[*minio.Core]int{&b.core: tries, &b.once: 1} {
+		client, err := minio.New(i.Endpoint, &minio.Options{
+			Creds:  credentials.New(keys),
+			Secure: !i.Plain, Transport: listings{next: guard}, Region: i.Region, BucketLookup: lookup, MaxRetries: most,
+		})
+		if err != nil {
+			return nil, nil, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot use S3 server %s", clip.Line(i.Endpoint, 100)))
+		}
+		core.Client = client
 	}
-	return &bucket{settings: i.Settings, keys: keys, core: minio.Core{Client: client}, existing: c.Existing, patience: cmp.Or(c.Patience, DefaultPatience)}, transport, nil
+	return b, transport, nil
 }
 
 // Check names the setting that is wrong, its value and what is allowed. node.Invalid.
