@@ -33,7 +33,6 @@ type behind struct {
 	log       zerolog.Logger
 	wake      chan struct{}
 	quit      chan struct{}
-	ended     chan struct{}
 	// close writes what is pending, and ends.
 	close func()
 
@@ -54,15 +53,16 @@ type place struct {
 func newBehind(db *bbolt.DB, ns resource.Namespace, reads inmem.BackingStore, seal store.Marshaler, log zerolog.Logger) *behind {
 	b := &behind{
 		BackingStore: reads, db: db, namespace: ns, seal: seal, log: log,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}),
 		pending: map[place][]byte{}, filed: map[place]bool{},
 	}
+	ended := make(chan struct{})
 	b.close = sync.OnceFunc(func() {
 		close(b.quit)
-		<-b.ended
+		<-ended
 	})
 	go supervise.Do(log, "history", func() {
-		defer close(b.ended)
+		defer close(ended)
 		b.run()
 	})
 	return b

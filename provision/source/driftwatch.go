@@ -148,9 +148,8 @@ func (w *driftWatch) ask(ctx context.Context, look Look) answer {
 	}
 	asking, cancel := context.WithTimeout(ctx, w.cfg.Deadline)
 	defer cancel()
-	done := make(chan answer, 1)
+	done, a := make(chan answer, 1), answer{began: time.Now()}
 	go func() {
-		a := answer{began: time.Now()}
 		a.err = supervise.Guard(w.cfg.Log, "drift", func() (err error) {
 			a.seen, err = look(asking)
 			return err

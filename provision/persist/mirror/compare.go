@@ -76,12 +76,12 @@ func (w *writer) connect(ctx context.Context, check, replace bool) error {
 }
 
 // bringUp brings the instance up if it is down.
-func (w *writer) bringUp(ctx context.Context, machine persist.MachineID) error {
-	if w.provider.InstanceStatus(w.instance).Status {
+func (p place) bringUp(ctx context.Context, machine persist.MachineID) error {
+	if p.provider.InstanceStatus(p.instance).Status {
 		return nil
 	}
-	err := w.within(ctx, func(ctx context.Context) error { return w.provider.Initialize(ctx, machine) })
-	if w.provider.InstanceStatus(w.instance).Status {
+	err := p.within(ctx, func(ctx context.Context) error { return p.provider.Initialize(ctx, machine) })
+	if p.provider.InstanceStatus(p.instance).Status {
 		return nil // of a provider's other instances it is not for us to tell
 	}
 	return err

@@ -38,7 +38,7 @@ func (w *writer) inspect(ctx context.Context) error {
 	}
 	w.is.due, w.is.after = false, share[len(share)-1] // also if it fails: what can't be read must not hold up the mirror for good
 	var failed []string
-	err := w.each(ctx, share, func(name string) error {
+	err := each(ctx, w.mirror.marks, share, func(name string) error {
 		if w.inspectOne(ctx, name) != nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -135,7 +135,7 @@ func (w *writer) tidy(ctx context.Context) error {
 		if parts > 0 && parts%batches == 0 {
 			w.mirror.tell()
 		}
-		err := w.each(ctx, some, func(key string) error { return w.removeOne(ctx, persist.Key(key)) })
+		err := each(ctx, w.mirror.marks, some, func(key string) error { return w.removeOne(ctx, persist.Key(key)) })
 		if node.KindOf(err) == node.Refused && w.provider.InstanceStatus(w.instance).Status {
 			if !w.stale.told {
 				w.cfg.Log.Warn().Err(err).Str("instance", w.instance).Msg("the mirror's place lets nothing be removed: it fills with objects that nothing needs")

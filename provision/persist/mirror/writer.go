@@ -148,7 +148,7 @@ func goOn(ctx context.Context, wake, asks chan struct{}, over <-chan time.Time) 
 
 // sendAll sends the contents that read has taken, and writes the list. After a failure those that weren't sent wait again.
 func (w *writer) sendAll(ctx context.Context, known map[string]content) error {
-	err := w.each(ctx, slices.Collect(maps.Keys(known)), func(name string) error {
+	err := each(ctx, w.mirror.marks, slices.Collect(maps.Keys(known)), func(name string) error {
 		sent := false
 		defer func() {
 			if !sent { // also after a panic
@@ -167,7 +167,7 @@ func (w *writer) sendAll(ctx context.Context, known map[string]content) error {
 
 // send sends names' newest contents. A failure leaves them marked.
 func (w *writer) send(ctx context.Context, names map[string]mark) error {
-	return w.each(ctx, slices.Collect(maps.Keys(names)), func(name string) error {
+	return each(ctx, w.mirror.marks, slices.Collect(maps.Keys(names)), func(name string) error {
 		c, err := w.content(name, names[name])
 		if err == nil {
 			err = w.sendOne(ctx, name, c)
@@ -202,11 +202,11 @@ func stepBack(ctx context.Context, pause time.Duration) {
 }
 
 // each does something for names, for some of them at a time, and returns the first error.
-func (w *writer) each(ctx context.Context, names []string, do func(name string) error) error {
+func each(ctx context.Context, m *marks, names []string, do func(name string) error) error {
 	slots := make(chan struct{}, atOnce)
 	failed := make(chan error, len(names))
 	var wait sync.WaitGroup
-	oldest := w.mirror.marks.oldestChange(time.Now())
+	oldest := m.oldestChange(time.Now())
 	for _, name := range names {
 		slots <- struct{}{}
 		wait.Go(func() {
@@ -215,7 +215,7 @@ func (w *writer) each(ctx context.Context, names []string, do func(name string) 
 				began := time.Now()
 				defer func() {
 					now := time.Now()
-					stepBack(ctx, pauseAfter(now.Sub(began), w.mirror.marks.busy(now), now.Sub(oldest)))
+					stepBack(ctx, pauseAfter(now.Sub(began), m.busy(now), now.Sub(oldest)))
 				}()
 				return do(name)
 			})
