@@ -224,6 +224,32 @@ func TestContainerdIsKilled(t *testing.T) {
 	w.nothingLeft("1-1", "1-2")
 }
 
+// A shim that hangs when containerd starts costs its own container alone.
+func TestAHungShimHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.close()
+	w.cfg.Containerd.Within = 0 // as a node has it
+	w.open()
+	lives := w.runs(w.spec("1-1", "serve"))
+	before := containerdtest.Shims(w.cfg.RunDir)
+	w.runs(w.spec("1-2", "serve"))
+	hangs := slices.DeleteFunc(containerdtest.Shims(w.cfg.RunDir), func(pid int) bool { return slices.Contains(before, pid) })
+	if len(hangs) != 1 {
+		t.Fatalf("the shims of the second container are %v", hangs)
+	}
+	must(t, unix.Kill(hangs[0], unix.SIGSTOP))
+	t.Cleanup(func() { _ = unix.Kill(hangs[0], unix.SIGCONT) })
+	killed := w.containerd()
+	must(t, unix.Kill(killed, unix.SIGKILL))
+	eventually(t, "containerd is there again", func() bool { pid := w.maybeContainerd(); return pid != 0 && pid != killed })
+	now := w.is("1-1", "as before", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning })
+	if now.PID != lives.PID || now.Restarts != 0 {
+		t.Errorf("the other: %+v, was %+v", now, lives)
+	}
+	must(t, unix.Kill(hangs[0], unix.SIGCONT))
+}
+
 // containerd is the process ID of the world's own containerd.
 func (w *world) containerd() int {
 	w.Helper()

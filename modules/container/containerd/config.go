@@ -29,7 +29,7 @@ type Config struct {
 	Prefix string
 	// Shims is the path of the shims' control group; empty for containerd's own group.
 	Shims string
-	// Within is how long containerd may take until it answers; 0 for 30 s.
+	// Within is how long containerd may take until it answers; 0 for 2 minutes.
 	Within time.Duration
 	Log    zerolog.Logger
 
@@ -40,7 +40,7 @@ type Config struct {
 const (
 	systemAddress = "/run/containerd/containerd.sock"
 	defaultPrefix = "croft"
-	defaultWithin = 30 * time.Second
+	defaultWithin = 2 * time.Minute
 	// longestSocket is the longest address of a Unix socket, less containerd's suffix for its
 	// second socket.
 	longestSocket = 107 - len(".ttrpc")

@@ -24,7 +24,8 @@ const askAgain = 20 * time.Millisecond
 // configuration configures croft's own containerd: one socket that only root opens,
 // no files outside of its folders, no Kubernetes. A shim that doesn't answer within shim.load is
 // taken for dead when containerd starts, and its container is killed: the 5 s of the default are too short on a
-// node whose processors are full.
+// node whose processors are full. containerd loads one shim after the other before it listens, so that several that
+// hang must fit into defaultWithin.
 const configuration = `version = 2
 root = %q
 state = %q
@@ -53,8 +54,8 @@ disabled_plugins = [
   address = ""
 
 [timeouts]
-  "io.containerd.timeout.shim.load" = "1m"
-  "io.containerd.timeout.shim.cleanup" = "30s"
+  "io.containerd.timeout.shim.load" = "15s"
+  "io.containerd.timeout.shim.cleanup" = "15s"
   "io.containerd.timeout.shim.shutdown" = "15s"
   "io.containerd.timeout.task.state" = "15s"
 
