@@ -3,6 +3,7 @@ package get
 import (
 	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,32 @@ func (silent) Watch(context.Context, resource.Pointer, chan<- state.Event, ...st
 
 func (silent) WatchKind(context.Context, resource.Kind, chan<- state.Event, ...state.WatchKindOption) error {
 	return nil
+}
+
+// punctual is a state that ends its watches a moment before their deadline, as a node does that has learnt it.
+type punctual struct{ state.State }
+
+func (p punctual) Watch(ctx context.Context, of resource.Pointer, events chan<- state.Event, opts ...state.WatchOption) error {
+	endEarly(ctx, events)
+	return p.State.Watch(ctx, of, events, opts...)
+}
+
+func (p punctual) WatchKind(ctx context.Context, of resource.Kind, events chan<- state.Event, opts ...state.WatchKindOption) error {
+	endEarly(ctx, events)
+	return p.State.WatchKind(ctx, of, events, opts...)
+}
+
+func endEarly(ctx context.Context, events chan<- state.Event) {
+	deadline, some := ctx.Deadline()
+	if !some {
+		return
+	}
+	time.AfterFunc(time.Until(deadline)-time.Microsecond, func() {
+		select {
+		case events <- state.Event{Type: state.Errored, Error: io.EOF}:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // waited waits for a condition for a minute of the test's own time.
@@ -74,8 +101,10 @@ func TestAWaitSaysWhatIsMissing(t *testing.T) {
 			{"workloads", "", "Accepted", "cannot wait any longer for Accepted=True: after 1m0s Workload 2-1 has no condition Accepted, but Provisioned; Workload 3-1 has no conditions"},
 			{"orders", "", "Accepted", "cannot wait any longer for Accepted=True: after 1m0s there is no Order"},
 		} {
-			if _, err := waited(t, st, c.kind, c.id, c.condition); err == nil || err.Error() != c.want {
-				t.Errorf("%s %s: %v\nwant %s", c.kind, c.id, err, c.want)
+			for _, st := range []state.State{st, punctual{st}} {
+				if _, err := waited(t, st, c.kind, c.id, c.condition); err == nil || err.Error() != c.want {
+					t.Errorf("%T, %s %s: %v\nwant %s", st, c.kind, c.id, err, c.want)
+				}
 			}
 			want := "the node hasn't answered for 1m0s"
 			if _, err := waited(t, silent{st}, c.kind, c.id, c.condition); err == nil || !strings.HasSuffix(err.Error(), want) {

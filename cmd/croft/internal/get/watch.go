@@ -32,10 +32,12 @@ func plain(what string, err error) error { return errors.New(what + ": " + state
 // follow calls each with the changes since before the watch, then present, then each with those that follow, until
 // one of the two wants no more, or the stream ends, which is an error.
 func (g Getter) follow(ctx context.Context, t stateview.Type, r Request, each func(change) (more bool, err error), present func() (more bool, err error)) error {
-	ctx, cancel := context.WithCancel(ctx)
+	// The node doesn't learn the deadline: by its clock it would end the stream a moment before this process knows why.
+	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
 	events := make(chan state.Event)
-	if err := g.open(ctx, t, r, events); err != nil {
+	if err := g.open(streaming, t, r, events); err != nil {
 		return plain("cannot watch "+t.Name, err)
 	}
 	for first := true; ; first = false {
