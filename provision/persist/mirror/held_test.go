@@ -149,22 +149,8 @@ func TestOneWrongAnswer(t *testing.T) {
 func TestOneWrongAnswerOfANewerMirror(t *testing.T) {
 	for _, answer := range []node.Kind{node.NotExist, node.Invalid} {
 		w := newWorld(t)
-		dir := filepath.Join(w.root, "mirror")
-		m, stop := w.start()
-		w.live()
-		mirrored(t, m)
-		older := snapshot(t, dir)
-		w.live()
-		mirrored(t, m)
-		newer := snapshot(t, dir)
-		stop()
-		if err := os.RemoveAll(w.folder()); err != nil {
-			t.Fatal(err)
-		}
-		lay(t, dir, older)
-		if _, _, err := w.restored(func(r *mirror.RestoreConfig) { r.Folder = w.folder() }); err != nil {
-			t.Fatal(err)
-		}
+		dir, older, newer := twoMirrors(t, w)
+		restoredFrom(t, w, dir, older)
 		lay(t, dir, newer)
 		w.provider = w.newProvider()
 		done := w.counted()
@@ -175,7 +161,7 @@ func TestOneWrongAnswerOfANewerMirror(t *testing.T) {
 			}
 			return nil
 		}
-		m, stop = w.start()
+		m, stop := w.start()
 		settled(t, m, done)
 		if s := m.Status(); !strings.Contains(s.Held, "newer than") {
 			t.Errorf("%s: %+v", answer, s)
@@ -325,13 +311,7 @@ func TestANewerMirrorIsHeld(t *testing.T) {
 		from map[string]string
 		held bool
 	}{"older": {older, true}, "newer": {newer, false}} {
-		if err := os.RemoveAll(w.folder()); err != nil {
-			t.Fatal(err)
-		}
-		lay(t, dir, c.from)
-		if _, _, err := w.restored(func(r *mirror.RestoreConfig) { r.Folder = w.folder() }); err != nil {
-			t.Fatal(err)
-		}
+		restoredFrom(t, w, dir, c.from)
 		sameFiles(t, files(t, w.folder()), map[bool]map[string]string{true: olderFiles, false: newerFiles}[c.held])
 		for name, other := range map[string]map[string]string{"older": older, "alike": alike, "newer": newer} {
 			lay(t, dir, other)
@@ -358,23 +338,9 @@ func TestANewerMirrorIsHeld(t *testing.T) {
 // Births are remembered over several restores: a mirror of any of them is held if it has more than came from it.
 func TestANewerMirrorIsHeldAfterAnotherRestore(t *testing.T) {
 	w := newWorld(t)
-	dir := filepath.Join(w.root, "mirror")
-	m, stop := w.start()
-	w.live()
-	mirrored(t, m)
-	older := snapshot(t, dir)
-	w.live()
-	mirrored(t, m)
-	newer := snapshot(t, dir)
-	stop()
+	dir, older, newer := twoMirrors(t, w)
 	for range 3 {
-		if err := os.RemoveAll(w.folder()); err != nil {
-			t.Fatal(err)
-		}
-		lay(t, dir, older)
-		if _, _, err := w.restored(func(r *mirror.RestoreConfig) { r.Folder = w.folder() }); err != nil {
-			t.Fatal(err)
-		}
+		restoredFrom(t, w, dir, older)
 		w.provider = w.newProvider()
 		m, stop := w.start()
 		mirrored(t, m)
@@ -383,7 +349,33 @@ func TestANewerMirrorIsHeldAfterAnotherRestore(t *testing.T) {
 	}
 	lay(t, dir, newer)
 	w.provider = w.newProvider()
-	m, stop = w.start()
+	m, stop := w.start()
 	until(t, "held", func() bool { return strings.Contains(m.Status().Held, "newer than") })
 	stop()
+}
+
+// twoMirrors are a store's mirror in its folder, as it was and as it is after another change.
+func twoMirrors(t *testing.T, w *world) (dir string, older, newer map[string]string) {
+	t.Helper()
+	dir = filepath.Join(w.root, "mirror")
+	m, stop := w.start()
+	defer stop()
+	w.live()
+	mirrored(t, m)
+	older = snapshot(t, dir)
+	w.live()
+	mirrored(t, m)
+	return dir, older, snapshot(t, dir)
+}
+
+// restoredFrom puts a store restored from a mirror in the place of the world's.
+func restoredFrom(t *testing.T, w *world, dir string, from map[string]string) {
+	t.Helper()
+	if err := os.RemoveAll(w.folder()); err != nil {
+		t.Fatal(err)
+	}
+	lay(t, dir, from)
+	if _, _, err := w.restored(func(r *mirror.RestoreConfig) { r.Folder = w.folder() }); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -15,11 +15,8 @@ import (
 // One object that can't be read, on a place that works, is sent again, and holds up nothing.
 func TestAnUnreadableObject(t *testing.T) {
 	for code, status := range map[string]int{"AccessDenied": http.StatusForbidden, "InternalError": http.StatusInternalServerError} {
-		server := s3test.New(t)
-		proxy := s3test.NewProxy(t, server)
-		w := newWorld(t)
+		w, _, proxy := onServer(t)
 		w.pace = 50 * time.Millisecond
-		w.provider = &watched{Provider: bucket(t, proxy.Address), calls: map[string]int{}}
 		m, stop := w.start()
 		for range 20 {
 			w.write(w.record())

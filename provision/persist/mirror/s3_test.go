@@ -31,14 +31,21 @@ func bucket(t *testing.T, address string) *s3.Provider {
 	return p
 }
 
-// A mirror on an S3 server that goes, comes, slows down and breaks off gets everything in the end, and the store never waits. What the server gives
-// back is the store, or nothing.
-func TestS3(t *testing.T) {
+// onServer is a world whose mirror is on an S3 server, behind a proxy.
+func onServer(t *testing.T) (*world, *s3test.Server, *s3test.Proxy) {
+	t.Helper()
 	server := s3test.New(t)
 	proxy := s3test.NewProxy(t, server)
 	w := newWorld(t)
-	w.pace = 50 * time.Millisecond
 	w.provider = &watched{Provider: bucket(t, proxy.Address), calls: map[string]int{}}
+	return w, server, proxy
+}
+
+// A mirror on an S3 server that goes, comes, slows down and breaks off gets everything in the end, and the store never waits. What the server gives
+// back is the store, or nothing.
+func TestS3(t *testing.T) {
+	w, server, proxy := onServer(t)
+	w.pace = 50 * time.Millisecond
 	m, stop := w.start()
 	for range 50 {
 		w.write(w.record())
@@ -131,10 +138,7 @@ func TestS3(t *testing.T) {
 
 // A key of the server that may put and not delete costs space alone: the mirror goes on, and what nothing needs is removed once it may be.
 func TestPutOnly(t *testing.T) {
-	server := s3test.New(t)
-	proxy := s3test.NewProxy(t, server)
-	w := newWorld(t)
-	w.provider = &watched{Provider: bucket(t, proxy.Address), calls: map[string]int{}}
+	w, _, proxy := onServer(t)
 	var log bytes.Buffer
 	w.edit = func(c *mirror.Config) { c.Log = zerolog.New(&log) }
 	var mu sync.Mutex
@@ -179,10 +183,7 @@ func TestPutOnly(t *testing.T) {
 
 // A list is sent once a try: what the server refuses, or breaks off, isn't sent again behind the mirror's back.
 func TestAListIsSentOnce(t *testing.T) {
-	server := s3test.New(t)
-	proxy := s3test.NewProxy(t, server)
-	w := newWorld(t)
-	w.provider = &watched{Provider: bucket(t, proxy.Address), calls: map[string]int{}}
+	w, _, proxy := onServer(t)
 	var mu sync.Mutex
 	requests := 0
 	proxy.Before(func(rw http.ResponseWriter, r *http.Request) bool {

@@ -74,14 +74,7 @@ func TestALateListAfterARestart(t *testing.T) {
 		mirrored(t, m)
 	}
 	stop()
-	if _, err := w.provider.Provider.PutObject(t.Context(), w.provider.Instances()[0], *late.Load()); err != nil {
-		t.Fatal(err)
-	}
-	folder, _, err := w.restored(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameFiles(t, files(t, folder), then)
+	arrivesLate(t, w, *late.Load(), then)
 }
 
 // A change of the store that doesn't end holds up nobody who asks for something.

@@ -218,7 +218,13 @@ func TestALateList(t *testing.T) {
 		mirrored(t, m)
 	}
 	stop()
-	if _, err := w.provider.Provider.PutObject(t.Context(), w.provider.Instances()[0], *late.Load()); err != nil {
+	arrivesLate(t, w, *late.Load(), then)
+}
+
+// arrivesLate puts a list into the place of a newer one: a store is restored from it as it was then.
+func arrivesLate(t *testing.T, w *world, list persist.Object, then map[string]string) {
+	t.Helper()
+	if _, err := w.provider.Provider.PutObject(t.Context(), w.provider.Instances()[0], list); err != nil {
 		t.Fatal(err)
 	}
 	folder, _, err := w.restored(nil)
