@@ -7,11 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
-
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
 	"github.com/croft-edge/croft/modules/container/containerd"
 	unpacking "github.com/croft-edge/croft/modules/container/image/unpack"
 	wg "github.com/croft-edge/croft/modules/network/carrier"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	mirrorset "github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/resources/host"
@@ -16,9 +17,6 @@ import (
 
 // awayAfter is how long the explorer may be silent before that is a warning.
 const awayAfter = 5 * time.Minute
-
-// behindAfter is how long a mirror may lack a change before that is a warning.
-const behindAfter = 10 * time.Minute
 
 // Judge derives readiness for new reservations from a status. Running workloads are kept whatever the
 // result.
@@ -84,7 +82,7 @@ func mirrors(all []host.MirrorSpec, now time.Time) host.Check {
 		switch {
 		case m.Error != "":
 			faults = append(faults, fmt.Sprintf("%s is %d files behind: %s", m.Instance, m.Lag, m.Error))
-		case !m.Oldest.IsZero() && now.Sub(m.Oldest) > behindAfter:
+		case !m.Oldest.IsZero() && now.Sub(m.Oldest) > mirrorset.BehindAfter:
 			faults = append(faults, fmt.Sprintf("%s is %d files behind: the first of them changed %s ago", m.Instance, m.Lag, now.Sub(m.Oldest).Round(time.Second)))
 		case !m.Complete:
 			faults = append(faults, m.Instance+" doesn't have the whole store yet")

@@ -45,7 +45,7 @@ type Status struct {
 	Behind string
 }
 
-// BehindAfter is how long a mirror may lack a change, as of /readyz.
+// BehindAfter is how long a mirror may lack a change before that is a warning.
 const BehindAfter = 10 * time.Minute
 
 // behind is why a mirror is behind; empty when it isn't.
