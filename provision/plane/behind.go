@@ -22,7 +22,7 @@ const behindPause = time.Second
 
 // behind is a backing store that writes to a bbolt database beside its callers: all that has changed meanwhile by one
 // durable transaction, and of each resource its newest content only. What can't be written, such as on a full disk, is tried again.
-// A machine that loses its power loses what wasn't written yet. A database that was damaged while it was open, which shows itself by a panic of bbolt,
+// A process that is killed loses nothing that was put: a journal has it. A machine that loses its power loses what wasn't written yet. A database that was damaged while it was open, which shows itself by a panic of bbolt,
 // keeps bbolt's locks: it isn't touched any more, and what happens is in memory alone until the next start.
 type behind struct {
 	// BackingStore reads the database; what is written here has its layout: a bucket for the namespace, in it one for each type.
@@ -32,7 +32,6 @@ type behind struct {
 	seal      store.Marshaler
 	log       zerolog.Logger
 	wake      chan struct{}
-	quit      chan struct{}
 	// close writes what is pending, and ends.
 	close func()
 
@@ -43,6 +42,8 @@ type behind struct {
 	filed map[place]bool
 	// broken is whether the database isn't used any more.
 	broken bool
+	// journal has what is pending; nil where there can't be one.
+	journal *journal
 }
 
 type place struct {
@@ -50,22 +51,58 @@ type place struct {
 	id   resource.ID
 }
 
+// newBehind makes the store of a namespace. What an earlier process has left in the journal is in the database when it returns, unless that can't be
+// written now.
 func newBehind(db *bbolt.DB, ns resource.Namespace, reads inmem.BackingStore, seal store.Marshaler, log zerolog.Logger) *behind {
 	b := &behind{
 		BackingStore: reads, db: db, namespace: ns, seal: seal, log: log,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}),
-		pending: map[place][]byte{}, filed: map[place]bool{},
+		wake: make(chan struct{}, 1), pending: map[place][]byte{}, filed: map[place]bool{},
 	}
-	ended := make(chan struct{})
+	quit, ended := make(chan struct{}), make(chan struct{})
 	b.close = sync.OnceFunc(func() {
-		close(b.quit)
+		close(quit)
 		<-ended
 	})
+	if err := b.catchUp(); err != nil {
+		log.Error().Err(err).Str("step", "event").Msg("cannot write the last events of before now: tried again with the next ones")
+	}
 	go supervise.Do(log, "history", func() {
 		defer close(ended)
-		b.run()
+		b.run(quit)
 	})
 	return b
+}
+
+// catchUp writes what the journal has. Contents of another key are left out.
+func (b *behind) catchUp() error {
+	j, left, err := openJournal(b.db.Path() + ".journal")
+	if err != nil {
+		return err
+	}
+	b.journal = j
+	for _, e := range left {
+		if e.Sealed != nil {
+			if _, err := b.seal.UnmarshalResource(e.Sealed); err != nil {
+				continue
+			}
+		}
+		b.pending[place{e.Kind, e.ID}] = e.Sealed
+	}
+	return b.flush()
+}
+
+// note has the journal keep an entry. One that can't be kept is pending all the same. The caller holds mu.
+func (b *behind) note(e entry) {
+	if b.journal == nil {
+		return
+	}
+	err := b.journal.add(e)
+	if err == nil && b.journal.size > mostJournal {
+		err = b.shorten()
+	}
+	if err != nil {
+		b.log.Debug().Err(err).Str("step", "event").Msg("an event isn't kept if the process is killed now")
+	}
 }
 
 // Load implements inmem.BackingStore.
@@ -113,6 +150,7 @@ func (b *behind) Put(_ context.Context, kind resource.Type, r resource.Resource)
 	b.mu.Lock()
 	if !b.broken {
 		b.pending[place{kind, r.Metadata().ID()}] = sealed
+		b.note(entry{kind, r.Metadata().ID(), sealed})
 	}
 	b.mu.Unlock()
 	b.rouse()
@@ -123,8 +161,12 @@ func (b *behind) Put(_ context.Context, kind resource.Type, r resource.Resource)
 func (b *behind) Destroy(_ context.Context, kind resource.Type, p resource.Pointer) error {
 	at := place{kind, p.ID()}
 	b.mu.Lock()
+	_, waits := b.pending[at]
 	if delete(b.pending, at); b.filed[at] && !b.broken {
 		b.pending[at] = nil
+	}
+	if (waits || b.filed[at]) && !b.broken {
+		b.note(entry{at.kind, at.id, nil})
 	}
 	b.mu.Unlock()
 	b.rouse()
@@ -139,13 +181,13 @@ func (b *behind) rouse() {
 }
 
 // run writes until quit is closed, then once more.
-func (b *behind) run() {
+func (b *behind) run(quit chan struct{}) {
 	again := backoff.Backoff{Base: time.Second, Max: time.Minute}
 	failures := 0
 	for {
 		select {
 		case <-b.wake:
-		case <-b.quit:
+		case <-quit:
 			if err := b.flush(); err != nil {
 				b.log.Error().Err(err).Str("step", "event").Msg("the last events are lost: they can't be written")
 			}
@@ -164,7 +206,7 @@ func (b *behind) run() {
 		}
 		select {
 		case <-time.After(pause):
-		case <-b.quit:
+		case <-quit:
 		}
 	}
 }
@@ -201,7 +243,22 @@ func (b *behind) flush() error {
 			delete(b.filed, at)
 		}
 	}
+	if err == nil {
+		err = b.shorten()
+	}
 	return errors.Wrap(err, "cannot write the history")
+}
+
+// shorten leaves in the journal what isn't in the database yet. The caller holds mu.
+func (b *behind) shorten() error {
+	if b.journal == nil {
+		return nil
+	}
+	var left []entry
+	for at, sealed := range b.pending {
+		left = append(left, entry{at.kind, at.id, sealed})
+	}
+	return b.journal.replace(left...)
 }
 
 func (b *behind) write(tx *bbolt.Tx, some map[place][]byte) error {

@@ -123,7 +123,11 @@ func (h *history) Close() error {
 		return nil
 	}
 	if h.writes != nil {
-		if h.writes.close(); !h.writes.usable() {
+		h.writes.close()
+		if h.writes.journal != nil {
+			_ = h.writes.journal.file.Close()
+		}
+		if !h.writes.usable() {
 			return nil // its locks are held for good
 		}
 	}
