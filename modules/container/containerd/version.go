@@ -2,6 +2,7 @@ package containerd
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -15,14 +16,28 @@ const (
 	leastMinor = 6
 )
 
-// checkVersion says why a version isn't used. node.Refused.
+// Least is the oldest containerd that is used.
+var Least = fmt.Sprintf("%d.%d", leastMajor, leastMinor)
+
+// VersionError is about a containerd that is too old, or says no version.
+type VersionError struct {
+	// Whose is its program or its socket.
+	Whose, Version string
+}
+
+// Error implements error.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s is containerd %q, at least %s is needed", e.Whose, e.Version, Least)
+}
+
+// checkVersion says why a version isn't used: a VersionError, of kind node.Refused.
 func checkVersion(whose, version string) error {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	a, errA := strconv.Atoi(major)
 	b, errB := strconv.Atoi(strings.TrimRight(minor, "-+~abcdefghijklmnopqrstuvwxyz"))
 	if errA != nil || errB != nil || a < leastMajor || a == leastMajor && b < leastMinor {
-		return node.Errorf(node.Refused, "cannot use %s: it is containerd %q, at least %d.%d is needed", whose, version, leastMajor, leastMinor)
+		return node.Errorf(node.Refused, "cannot use a containerd: %w", &VersionError{whose, version})
 	}
 	return nil
 }

@@ -286,7 +286,7 @@ func (s *Supervisor) keep(ctx context.Context, name string) error {
 		if ctx.Err() != nil {
 			return nil // interrupted
 		}
-		s.set(m, Failed, ReasonLoadFailed, err.Error())
+		s.notOpened(m, err)
 		s.fillAfter(m, err)
 		return err
 	}
@@ -315,6 +315,15 @@ func (s *Supervisor) keep(ctx context.Context, name string) error {
 	return errors.Wrapf(err, "cannot go on with module %s", name)
 }
 
+// notOpened shows why a module couldn't be opened.
+func (s *Supervisor) notOpened(m *supervised, err error) {
+	if unmet := (UnmetError)(nil); errors.As(err, &unmet) {
+		s.set(m, Pending, ReasonConstraintUnmet, err.Error())
+		return
+	}
+	s.set(m, Failed, ReasonLoadFailed, err.Error())
+}
+
 func (s *Supervisor) isOff(m *supervised) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +344,7 @@ func (s *Supervisor) constrained(m *supervised) error {
 		return err
 	})
 	if err == nil && len(unmet) > 0 {
-		err = errors.Errorf("cannot open module %s: %s", m.Name, unmetText(unmet))
+		err = errors.Wrapf(UnmetError(unmet), "cannot open module %s", m.Name)
 	}
 	return err
 }

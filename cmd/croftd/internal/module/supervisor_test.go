@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -347,6 +348,32 @@ func TestConstraints(t *testing.T) {
 	mu.Lock()
 	kernel = "6.1"
 	mu.Unlock()
+	c.wait(t, "one", module.Running)
+}
+
+// What shows itself only when a module is opened, such as the version of a program, is a constraint as well.
+func TestAConstraintThatOpeningShows(t *testing.T) {
+	var version atomic.Int64
+	one := &fake{name: "one"}
+	d := one.descriptor()
+	open := d.Open
+	d.Open = func(ctx context.Context, h module.Host) (*module.Instance, error) {
+		if version.Load() == 0 {
+			return nil, fmt.Errorf("cannot open it: %w", module.UnmetError{{What: "containerd 1.6 or newer", Is: "1.4"}})
+		}
+		return open(ctx, h)
+	}
+	c := gather(t, nil, d)
+	for deadline := time.Now().Add(patience); len(c.of("one")) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it isn't opened")
+		}
+	}
+	s := c.wait(t, "one", module.Pending)
+	if s.Reason != module.ReasonConstraintUnmet || s.Message != "cannot open it: containerd 1.6 or newer is needed, this is 1.4" {
+		t.Errorf("%+v", s)
+	}
+	version.Store(1)
 	c.wait(t, "one", module.Running)
 }
 

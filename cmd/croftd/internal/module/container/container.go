@@ -3,10 +3,12 @@ package container
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 
@@ -46,8 +48,10 @@ func Descriptor() module.Descriptor {
 			bus.Object(node.ContainerObject, node.ContainerVersion), bus.Object(node.ImageObject, node.ImageVersion), bus.Object(node.ChangesObject, node.ChangesVersion),
 		},
 		Serves: []workload.Type{workload.TypeContainer, workload.TypeZDB},
-		// Layers are id-mapped in an overlay.
-		Constraints: func(f module.Facts) []module.Unmet { return f.NeedsKernel(5, 19) },
+		// Layers are id-mapped in an overlay. Which containerd there is shows itself in open.
+		Constraints: func(f module.Facts) []module.Unmet {
+			return append(f.NeedsKernel(5, 19), f.Needs(module.Overlay)...)
+		},
 
 		Open:    open,
 		Ask:     askState,
@@ -68,6 +72,9 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 	cfg.Image.Sources.Own = ownImages(h.Config, h.Log)
 	told := changes.New()
 	m, err := container.Open(ctx, cfg, told)
+	if old := (*containerd.VersionError)(nil); errors.As(err, &old) {
+		return nil, module.UnmetError{{What: "containerd " + containerd.Least + " or newer", Is: fmt.Sprintf("%q (%s)", old.Version, old.Whose)}}
+	}
 	if err != nil {
 		return nil, err
 	}

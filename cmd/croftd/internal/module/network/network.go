@@ -41,8 +41,9 @@ func Descriptor() module.Descriptor {
 				return network.TakeDown(ctx, moduleConfig(o.Config, zerolog.Nop()))
 			},
 		}},
-		Objects: []zbus.ObjectID{bus.Object(node.NetworkObject, node.NetworkVersion), bus.Object(node.NetworkInspectorObject, node.NetworkInspectorVersion), bus.Object(node.TapObject, node.TapVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
-		Open:    open,
+		Objects:     []zbus.ObjectID{bus.Object(node.NetworkObject, node.NetworkVersion), bus.Object(node.NetworkInspectorObject, node.NetworkInspectorVersion), bus.Object(node.TapObject, node.TapVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
+		Constraints: func(f module.Facts) []module.Unmet { return f.Needs(module.Nftables) },
+		Open:        open,
 		Ask: func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
 			status, err := stubs.NewNetworksStub(client).Status(ctx)
 			s.Network = &status

@@ -48,8 +48,9 @@ func Descriptor() module.Descriptor {
 				Run: destroy,
 			},
 		},
-		Objects: []zbus.ObjectID{bus.Object(node.StorageObject, node.StorageVersion), bus.Object(node.VDiskObject, node.VDiskVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
-		Open:    open,
+		Objects:     []zbus.ObjectID{bus.Object(node.StorageObject, node.StorageVersion), bus.Object(node.VDiskObject, node.VDiskVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
+		Constraints: func(f module.Facts) []module.Unmet { return f.Needs(module.Btrfs) },
+		Open:        open,
 		Ask: func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error {
 			status, err := stubs.NewStorageStub(client).Status(ctx)
 			s.Storage = &host.Storage{Quota: status.Quota, BrokenDevices: status.BrokenDevices}

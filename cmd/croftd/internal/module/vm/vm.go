@@ -57,11 +57,13 @@ func Descriptor() module.Descriptor {
 		}},
 		Objects: []zbus.ObjectID{bus.Object(node.VMObject, node.VMVersion), bus.Object(node.VMImageObject, node.VMImageVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
 		Serves:  []workload.Type{workload.TypeKubernetes},
-		Open:    open,
-		Ask:     ask,
-		Changes: true,
-		Parts:   []module.Part{{Of: &parts.VirtualMachine{}, Every: time.Minute, List: list}},
-		Check:   check,
+		// Less is no virtual machine.
+		Constraints: func(f module.Facts) []module.Unmet { return f.NeedsMemory(workload.GiB) },
+		Open:        open,
+		Ask:         ask,
+		Changes:     true,
+		Parts:       []module.Part{{Of: &parts.VirtualMachine{}, Every: time.Minute, List: list}},
+		Check:       check,
 		Metrics: []module.Metric{
 			{Name: "croft_vms", Help: "virtual machines", Read: func(s nodestatus.Status, value module.Value) { value(float64(len(s.VMs))) }},
 			{Name: "croft_vm_running", Help: "1 while a virtual machine runs", Labels: []string{"id"}, Read: func(s nodestatus.Status, value module.Value) {
