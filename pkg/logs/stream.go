@@ -154,6 +154,7 @@ func (s *stream) finish() {
 		s.log.Warn().Msg("no turn to write: the last output is dropped")
 		return
 	}
+	s.hand(false) // what an earlier carrier took
 	for taken := int64(0); taken < mostAtEnd; {
 		n, err := s.fillNow()
 		if n == 0 || err != nil {
@@ -165,8 +166,12 @@ func (s *stream) finish() {
 	s.hand(true)
 }
 
-// fillNow moves the FIFO's present content to the spool.
+// fillNow moves the FIFO's present content to the spool. It moves nothing to a spool that might have more than its limit then, which happens when carriers
+// before this one were killed before they wrote: what they took is written first.
 func (s *stream) fillNow() (n int64, err error) {
+	if s.spool.pending() > limitSpool.Each-maxSpliced {
+		return 0, nil
+	}
 	conn, err := s.fifo.SyscallConn()
 	if err != nil {
 		return 0, err

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,6 +84,76 @@ func TestSuccessorFinishesWrites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestManySuccessorsDropNothing: however many carriers are killed after they took output and before they wrote it, the next one has no more than a spool's
+// limit, all of which it writes, followed by what the FIFO has.
+func TestManySuccessorsDropNothing(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		dir := folder(t)
+		c := here(t, dir, testLimits())
+		c.finish(t, false)
+		fifo, err := openFIFO(filepath.Join(c.place.fifos, stdout))
+		must(t, err)
+		defer fifo.Close()
+		wrote, number := 0, 0
+		for range 5 { // each leaves the FIFO full
+			for {
+				must(t, fifo.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+				n, err := fifo.WriteString(fmt.Sprintf("%0999d\n", number))
+				if wrote += n; n < 1000 {
+					if n > 0 {
+						t.Fatalf("%d bytes of a line are in the FIFO", n)
+					}
+					if !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Fatal(err)
+					}
+					break
+				}
+				number++
+			}
+			s, err := c.openStream(stdout, testLimits())
+			must(t, err)
+			_, _ = s.fillNow()
+			s.close()
+		}
+		makeRoom(filepath.Join(dir, "c"), 1<<30, zerolog.Nop())
+		s, err := openSpool(filepath.Join(c.place.fifos, stdout+".spool"))
+		must(t, err)
+		if p := s.pending(); p <= limitSpool.Each/2 || p > limitSpool.Each || s.head.Bytes > 0 {
+			t.Errorf("the spool has %d bytes, %d were dropped", p, s.head.Bytes)
+		}
+		s.close()
+		next := here(t, dir, testLimits())
+		if !all {
+			deadline := time.Now().Add(time.Minute)
+			for count(t, dir) < number {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d lines are in the log, want %d", count(t, dir), number)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		next.finish(t, all)
+		lines, err := Last(filepath.Join(dir, "logs"), "1-1", 10_000)
+		must(t, err)
+		if len(lines) != number || wrote != 1000*number {
+			t.Errorf("%d lines, want %d of %d bytes", len(lines), number, wrote)
+		}
+		for i, text := range texts(lines) {
+			if text != fmt.Sprintf("%0999d", i) {
+				t.Fatalf("line %d is %.80s", i, text)
+			}
+		}
+	}
+}
+
+// count is how many lines the log has.
+func count(t *testing.T, dir string) int {
+	t.Helper()
+	lines, err := Last(filepath.Join(dir, "logs"), "1-1", 10_000)
+	must(t, err)
+	return len(lines)
 }
 
 func TestADamagedSpoolIsBegunAnew(t *testing.T) {
