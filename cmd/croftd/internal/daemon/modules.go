@@ -11,6 +11,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -54,16 +55,17 @@ func closed(process string, s *settings) []string {
 	return s.off()
 }
 
-// phases are the phases of the modules of this process.
+// phases are the phases of the node's modules.
 type phases struct {
 	mu sync.Mutex
-	of map[string]module.State
+	// of has the modules of this process, absent those of others that don't run and say so.
+	of, absent map[string]module.State
 	// changed is called after each change of a module's state.
 	changed func(name string, s module.State)
 }
 
 func newPhases() *phases {
-	return &phases{of: map[string]module.State{}, changed: func(string, module.State) {}}
+	return &phases{of: map[string]module.State{}, absent: map[string]module.State{}, changed: func(string, module.State) {}}
 }
 
 // Changed implements module.Watcher.
@@ -98,7 +100,19 @@ func moduleEvent(name string, s module.State, now time.Time) (work.EventSpec, bo
 	return work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "module/" + name, Message: s.Message, Last: now}, true
 }
 
-// asker asks a module for its own state. One of this process that doesn't run isn't asked.
+// elsewhere notes what a module of another process says of its absence; nothing when it is there, or nobody answers.
+func (p *phases) elsewhere(name string, s module.State) {
+	p.mu.Lock()
+	before := p.absent[name]
+	p.absent[name] = s
+	changed := p.changed
+	p.mu.Unlock()
+	if s != before && s != (module.State{}) {
+		changed(name, s)
+	}
+}
+
+// asker asks a module for its own state. One that doesn't run isn't asked, or says so in its process.
 func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.Context, name string, spec *host.ModuleSpec) error {
 	return func(ctx context.Context, name string, spec *host.ModuleSpec) error {
 		for _, each := range modules {
@@ -116,12 +130,31 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 			if here {
 				spec.Opened = state.Since.UTC()
 			}
-			if each.Ask != nil {
-				return each.Ask(ctx, m.bus, spec)
+			if each.Ask == nil {
+				return nil
 			}
+			err := each.Ask(ctx, m.bus, spec)
+			if here {
+				return err
+			}
+			return p.explain(ctx, each, m, spec, err)
 		}
 		return nil
 	}
+}
+
+// explain asks a module of another process that didn't answer for the reason.
+func (p *phases) explain(ctx context.Context, of module.Descriptor, m clients, spec *host.ModuleSpec, failure error) error {
+	var is module.State
+	if failure != nil {
+		if a, err := stubs.NewPhaseStub(m.bus, of.Bus).Phase(ctx); err == nil && module.Phase(a.Phase) != module.Running {
+			is = module.State{Phase: module.Phase(a.Phase), Reason: a.Reason, Message: a.Message}
+			spec.Phase, spec.Reason = a.Phase, a.Reason
+			failure = errors.Errorf("cannot ask it: it is %s: %s", a.Phase, a.Message)
+		}
+	}
+	p.elsewhere(of.Name, is)
+	return failure
 }
 
 // watchModules is the controller that asks the modules for their states, and opens and closes those that an operator may switch off.

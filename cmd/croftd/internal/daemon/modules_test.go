@@ -1,10 +1,20 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 )
 
@@ -37,5 +47,69 @@ func TestModulesThatDontRunAreEvents(t *testing.T) {
 		if events[i] != want[i] {
 			t.Errorf("%+v, want %+v", events[i], want[i])
 		}
+	}
+}
+
+// phase is what a module says of itself.
+type phase struct{ is node.ModulePhase }
+
+func (p phase) Phase() (node.ModulePhase, error) { return p.is, nil }
+
+// The state of a module of another process is known from that process while the module doesn't run; it is an event once, until the module has run.
+func TestAModuleOfAnotherProcessSaysWhyItDoesntRun(t *testing.T) {
+	b := bus.NewInProcess()
+	defer func() { _ = b.Close() }()
+	client := bus.NewClient(b, bus.Options{})
+	defer func() { _ = client.Close() }()
+	away := errors.New("it doesn't answer")
+	answer := away
+	p := newPhases()
+	var told []module.State
+	p.notify(func(_ string, s module.State) { told = append(told, s) })
+	ask := p.asker([]module.Descriptor{{Name: "one", Bus: "oned", Ask: func(context.Context, zbus.Client, *host.ModuleSpec) error { return answer }}}, clients{bus: client})
+	is := func(phase, reason string, failure string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var spec host.ModuleSpec
+		err := ask(ctx, "oned", &spec)
+		if spec.Phase != phase || spec.Reason != reason || fmt.Sprint(err) != failure {
+			t.Errorf("%s %s %v, want %s %s %s", spec.Phase, spec.Reason, err, phase, reason, failure)
+		}
+	}
+	serve := func(is node.ModulePhase) (end func()) {
+		t.Helper()
+		server, err := bus.NewServer(b, "oned", bus.Options{Log: zerolog.Nop(), Workers: 1})
+		if err == nil {
+			err = bus.Register[node.Phase](server, bus.Object(node.PhaseObject, node.PhaseVersion), phase{is})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- server.Run(ctx) }()
+		return func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for range 2 {
+		end := serve(node.ModulePhase{Phase: "Pending", Reason: module.ReasonConstraintUnmet, Message: "no btrfs"})
+		is("Pending", "ConstraintUnmet", "cannot ask it: it is Pending: no btrfs")
+		is("Pending", "ConstraintUnmet", "cannot ask it: it is Pending: no btrfs")
+		end()
+		end = serve(node.ModulePhase{Phase: "Running"})
+		is("Running", "", "it doesn't answer") // it is there, and fails
+		answer = nil
+		is("Running", "", "<nil>")
+		answer = away
+		end()
+	}
+	want := module.State{Phase: module.Pending, Reason: module.ReasonConstraintUnmet, Message: "no btrfs"}
+	if !slices.Equal(told, []module.State{want, want}) {
+		t.Errorf("told were %+v", told)
 	}
 }

@@ -29,6 +29,9 @@ func (s *Supervisor) fill(m *supervised) {
 			err = bus.Refuse(server, id, func() error { return s.reason(m) })
 		}
 	}
+	if err == nil {
+		err = s.phase(m)(server)
+	}
 	if err != nil {
 		s.cfg.Log.Error().Str("module", m.Name).Err(err).Msg("cannot answer for a module that doesn't run")
 		return
@@ -39,6 +42,22 @@ func (s *Supervisor) fill(m *supervised) {
 		defer close(m.standIn.done)
 		_ = supervise.Guard(s.cfg.Log, m.Name, func() error { return server.Run(ctx) })
 	}()
+}
+
+// phase is the object that tells a module's phase, to the node's state in another process.
+func (s *Supervisor) phase(m *supervised) Object {
+	return Serves[node.Phase](node.PhaseObject, node.PhaseVersion, phaseOf{s, m})
+}
+
+type phaseOf struct {
+	in     *Supervisor
+	module *supervised
+}
+
+// Phase implements node.Phase.
+func (p phaseOf) Phase() (node.ModulePhase, error) {
+	is, _ := p.in.State(p.module.Name)
+	return node.ModulePhase{Phase: string(is.Phase), Reason: is.Reason, Message: is.Message}, nil
 }
 
 // fillAfter is fill after a module's failure. One that is busy runs in another process, which answers its calls: answers of this

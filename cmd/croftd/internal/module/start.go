@@ -77,8 +77,8 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// load opens the module. run serves it on the host's bus until its context is done, and closes it; it must be called.
-func (d Descriptor) load(ctx context.Context, h Host) (run func(ctx context.Context) error, err error) {
+// load opens the module. run serves it, beside its phase, on the host's bus until its context is done, and closes it; it must be called.
+func (d Descriptor) load(ctx context.Context, h Host, phase Object) (run func(ctx context.Context) error, err error) {
 	if d.Support {
 		h = h.Quiet()
 	}
@@ -94,6 +94,9 @@ func (d Descriptor) load(ctx context.Context, h Host) (run func(ctx context.Cont
 	}
 	if err == nil {
 		err = d.registered(server)
+	}
+	if err == nil && len(m.Objects) > 0 { // else it serves nothing, and ends
+		err = phase(server)
 	}
 	if err != nil {
 		_ = m.close(ctx)

@@ -356,7 +356,7 @@ func (s *Supervisor) open(ctx context.Context, m *supervised, h Host) (run func(
 	go func() {
 		defer close(opened)
 		err = supervise.Guard(s.cfg.Log, m.Name, func() (err error) {
-			run, err = m.load(ctx, h)
+			run, err = m.load(ctx, h, s.phase(m))
 			return err
 		})
 	}()

@@ -20,6 +20,7 @@ import (
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 )
 
 // patience bounds each wait of these tests.
@@ -421,6 +422,14 @@ func TestWhoCallsAModuleThatDoesntRunLearnsWhy(t *testing.T) {
 			t.Errorf("it answers %v, want %q", err, why)
 		}
 	}
+	says := func(want node.ModulePhase) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if is, err := stubs.NewPhaseStub(client, "one").Phase(ctx); err != nil || is != want {
+			t.Errorf("it says that it is %+v, %v, want %+v", is, err, want)
+		}
+	}
 	for range 3 {
 		c.wait(t, "one", module.Failed)
 		refused("it is ")
@@ -429,11 +438,13 @@ func TestWhoCallsAModuleThatDoesntRunLearnsWhy(t *testing.T) {
 		if err := greet(); err != nil {
 			t.Errorf("it runs: %v", err)
 		}
+		says(node.ModulePhase{Phase: "Running"})
 		if err := c.Switch("one", false); err != nil {
 			t.Fatal(err)
 		}
 		c.wait(t, "one", module.Disabled)
 		refused("it is Disabled: it is switched off")
+		says(node.ModulePhase{Phase: "Disabled", Reason: module.ReasonSwitchedOff, Message: "it is switched off"})
 		one.opens(away)
 		if err := c.Switch("one", true); err != nil {
 			t.Fatal(err)
