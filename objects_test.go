@@ -118,6 +118,7 @@ func phaseWriters() map[string]string {
 		"provision/engine/board.go":                   "it shows a record to an operator",
 		"cmd/croftd/internal/daemon/doorworkloads.go": "the same, to its user",
 		"cmd/croftd/internal/module/supervisor.go":    "it is a module's, not a record's",
+		"cmd/croftd/internal/module/standin.go":       "the same",
 		"cmd/croftd/internal/daemon/modules.go":       "the same",
 		"provision/plane/modules.go":                  "the same",
 	}

@@ -100,7 +100,7 @@ func TestManySuccessorsDropNothing(t *testing.T) {
 		for range 5 { // each leaves the FIFO full
 			for {
 				must(t, fifo.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
-				n, err := fifo.WriteString(fmt.Sprintf("%0999d\n", number))
+				n, err := fmt.Fprintf(fifo, "%0999d\n", number)
 				if wrote += n; n < 1000 {
 					if n > 0 {
 						t.Fatalf("%d bytes of a line are in the FIFO", n)
