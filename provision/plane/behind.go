@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,16 +17,20 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// behindPause is the least time between two transactions: a burst of events costs the disk, which the store of the records
-// uses too, one durable write a second. The first event after a pause is written at once.
+// behindPause is the time between two transactions.
 const behindPause = time.Second
 
 // behind is a backing store that writes to a bbolt database beside its callers: all that has changed meanwhile by one
 // durable transaction, and of each resource its newest content only. What can't be written, such as on a full disk, is tried again.
-// A process that is killed loses nothing that was put: a journal has it. A machine that loses its power loses what wasn't written yet. A database that was damaged while it was open, which shows itself by a panic of bbolt,
-// keeps bbolt's locks: it isn't touched any more, and what happens is in memory alone until the next start.
+//
+// A journal gets each change at once, so that a process that is killed loses nothing. A machine that loses its power loses what wasn't in a
+// transaction yet.
+//
+// A database that was damaged while it was open, which shows itself by a panic of bbolt, keeps bbolt's locks: it isn't touched any more, and what
+// happens is in memory alone until the next start.
 type behind struct {
-	// BackingStore reads the database; what is written here has its layout: a bucket for the namespace, in it one for each type.
+	// BackingStore reads the database; what is written here has its layout: a bucket for the namespace, in it one for each type. The
+	// namespace's sequence is the number of the last change that the database has.
 	inmem.BackingStore
 	db        *bbolt.DB
 	namespace resource.Namespace
@@ -34,89 +39,115 @@ type behind struct {
 	wake      chan struct{}
 	// close writes what is pending, and ends.
 	close func()
+	// journal has what isn't in the database; nil where there can't be one.
+	journal *journal
 
 	mu sync.Mutex
-	// pending are the sealed contents to be written, nil where a resource is to be removed.
-	pending map[place][]byte
-	// filed are the resources that the file has, or may have.
-	filed map[place]bool
+	changes
 	// broken is whether the database isn't used any more.
 	broken bool
-	// journal has what is pending; nil where there can't be one.
-	journal *journal
-}
-
-type place struct {
-	kind resource.Type
-	id   resource.ID
 }
 
 // newBehind makes the store of a namespace. What an earlier process has left in the journal is in the database when it returns, unless that can't be
-// written now.
-func newBehind(db *bbolt.DB, ns resource.Namespace, reads inmem.BackingStore, seal store.Marshaler, log zerolog.Logger) *behind {
-	b := &behind{
-		BackingStore: reads, db: db, namespace: ns, seal: seal, log: log,
-		wake: make(chan struct{}, 1), pending: map[place][]byte{}, filed: map[place]bool{},
+// written now. An error is a panic of bbolt: then the database must not even be closed.
+func newBehind(db *bbolt.DB, ns resource.Namespace, reads inmem.BackingStore, seal store.Marshaler, log zerolog.Logger) (*behind, error) {
+	b := &behind{BackingStore: reads, db: db, namespace: ns, seal: seal, log: log, wake: make(chan struct{}, 1), changes: newChanges()}
+	if err := b.catchUp(); err != nil {
+		return nil, err
 	}
-	quit, ended := make(chan struct{}), make(chan struct{})
+	quit, ended, noted := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	b.close = sync.OnceFunc(func() {
 		close(quit)
-		<-ended
+		<-noted
 	})
-	if err := b.catchUp(); err != nil {
-		log.Error().Err(err).Str("step", "event").Msg("cannot write the last events of before now: tried again with the next ones")
-	}
 	go supervise.Do(log, "history", func() {
 		defer close(ended)
 		b.run(quit)
 	})
-	return b
+	go supervise.Do(log, "journal of the history", func() {
+		defer close(noted)
+		b.keepJournal(ended)
+	})
+	b.rouseJournal()
+	return b, nil
 }
 
-// catchUp writes what the journal has. Contents of another key are left out.
+// catchUp writes what the journal has and the database hasn't. Contents of another key are left out.
 func (b *behind) catchUp() error {
 	j, left, err := openJournal(b.db.Path() + ".journal")
 	if err != nil {
-		return err
+		b.log.Error().Err(err).Str("step", "event").Msg("there is no journal of the history: events that aren't written yet are lost when the process is killed")
+		return nil
 	}
 	b.journal = j
-	for _, e := range left {
+	err = b.guarded(func() error {
+		return b.db.View(func(tx *bbolt.Tx) error {
+			if all := tx.Bucket([]byte(b.namespace)); all != nil {
+				b.number = all.Sequence()
+			}
+			return nil
+		})
+	})
+	for has := b.number; len(left) > 0 && err == nil; left = left[1:] {
+		e := left[0]
+		if e.Number <= has {
+			continue
+		}
 		if e.Sealed != nil {
 			if _, err := b.seal.UnmarshalResource(e.Sealed); err != nil {
 				continue
 			}
 		}
-		b.pending[place{e.Kind, e.ID}] = e.Sealed
+		b.replay(e)
 	}
-	return b.flush()
-}
-
-// note has the journal keep an entry. One that can't be kept is pending all the same. The caller holds mu.
-func (b *behind) note(e entry) {
-	if b.journal == nil {
-		return
+	if err == nil {
+		err = b.flush()
 	}
-	err := b.journal.add(e)
-	if err == nil && b.journal.size > mostJournal {
-		err = b.shorten()
+	if !b.usable() {
+		return errors.New("the history is damaged: the events of its journal can't be written to it")
 	}
 	if err != nil {
-		b.log.Debug().Err(err).Str("step", "event").Msg("an event isn't kept if the process is killed now")
+		b.log.Error().Err(err).Str("step", "event").Msg("cannot write the last events of before now: tried again with the next ones")
 	}
+	return nil
 }
 
-// Load implements inmem.BackingStore.
-func (b *behind) Load(ctx context.Context, handle inmem.LoadHandler) error {
+// guarded uses the database. After a panic it isn't used any more.
+func (b *behind) guarded(f func() error) error {
 	err := supervise.Guard(b.log, "history", func() error {
 		defer faults()()
+		return f()
+	})
+	b.broke(err)
+	return err
+}
+
+// Load implements inmem.BackingStore. What is pending counts as if it were in the database.
+func (b *behind) Load(ctx context.Context, handle inmem.LoadHandler) error {
+	b.mu.Lock()
+	newer := maps.Clone(b.pending)
+	b.mu.Unlock()
+	err := b.guarded(func() error {
 		return b.BackingStore.Load(ctx, func(kind resource.Type, r resource.Resource) error {
+			at := place{kind, r.Metadata().ID()}
 			b.mu.Lock()
-			b.filed[place{kind, r.Metadata().ID()}] = true
+			b.filed[at] = true
 			b.mu.Unlock()
+			if _, is := newer[at]; is {
+				return nil
+			}
 			return handle(kind, r)
 		})
 	})
-	b.broke(err)
+	for at, is := range newer {
+		if err != nil || is.sealed == nil {
+			continue
+		}
+		var r resource.Resource
+		if r, err = b.seal.UnmarshalResource(is.sealed); err == nil {
+			err = handle(at.kind, r)
+		}
+	}
 	return err
 }
 
@@ -129,7 +160,7 @@ func (b *behind) broke(err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.broken = true
-	clear(b.pending)
+	b.changes = newChanges()
 	b.log.Error().Str("step", "event").Msg("the history's file was damaged while it was open: events are kept in memory until the next start")
 	return true
 }
@@ -147,41 +178,45 @@ func (b *behind) Put(_ context.Context, kind resource.Type, r resource.Resource)
 	if err != nil {
 		return errors.Wrap(err, "cannot seal a resource")
 	}
-	b.mu.Lock()
-	if !b.broken {
-		b.pending[place{kind, r.Metadata().ID()}] = sealed
-		b.note(entry{kind, r.Metadata().ID(), sealed})
-	}
-	b.mu.Unlock()
-	b.rouse()
+	b.change(func() { b.put(place{kind, r.Metadata().ID()}, sealed) })
 	return nil
 }
 
 // Destroy implements inmem.BackingStore.
 func (b *behind) Destroy(_ context.Context, kind resource.Type, p resource.Pointer) error {
-	at := place{kind, p.ID()}
-	b.mu.Lock()
-	_, waits := b.pending[at]
-	if delete(b.pending, at); b.filed[at] && !b.broken {
-		b.pending[at] = nil
-	}
-	if (waits || b.filed[at]) && !b.broken {
-		b.note(entry{at.kind, at.id, nil})
-	}
-	b.mu.Unlock()
-	b.rouse()
+	b.change(func() { b.remove(place{kind, p.ID()}) })
 	return nil
 }
 
-func (b *behind) rouse() {
+// change makes a change, and has it written.
+func (b *behind) change(f func()) {
+	b.mu.Lock()
+	if !b.broken {
+		f()
+	}
+	if b.journal == nil {
+		b.unnoted = nil
+	}
+	b.mu.Unlock()
+	rouse(b.wake)
+	b.rouseJournal()
+}
+
+func (b *behind) rouseJournal() {
+	if b.journal != nil {
+		rouse(b.journal.wake)
+	}
+}
+
+func rouse(wake chan<- struct{}) {
 	select {
-	case b.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
 
 // run writes until quit is closed, then once more.
-func (b *behind) run(quit chan struct{}) {
+func (b *behind) run(quit <-chan struct{}) {
 	again := backoff.Backoff{Base: time.Second, Max: time.Minute}
 	failures := 0
 	for {
@@ -189,7 +224,7 @@ func (b *behind) run(quit chan struct{}) {
 		case <-b.wake:
 		case <-quit:
 			if err := b.flush(); err != nil {
-				b.log.Error().Err(err).Str("step", "event").Msg("the last events are lost: they can't be written")
+				b.log.Error().Err(err).Str("step", "event").Msg("the last events can't be written: the next start finds them in the journal of the history")
 			}
 			return
 		}
@@ -200,10 +235,11 @@ func (b *behind) run(quit chan struct{}) {
 			}
 			failures++
 			pause = again.Delay(failures)
-			b.rouse()
+			rouse(b.wake)
 		} else {
 			failures = 0
 		}
+		b.rouseJournal()
 		select {
 		case <-time.After(pause):
 		case <-quit:
@@ -213,69 +249,120 @@ func (b *behind) run(quit chan struct{}) {
 
 // flush writes what is pending by one transaction. What can't be written stays pending, unless there is something newer.
 func (b *behind) flush() error {
-	b.mu.Lock()
-	some := b.pending
-	b.pending = map[place][]byte{}
-	for at, sealed := range some {
-		if sealed != nil {
-			b.filed[at] = true
-		}
+	some := b.begin()
+	if len(some.of) == 0 {
+		return b.end(some, nil)
 	}
-	b.mu.Unlock()
-	if len(some) == 0 {
-		return nil
-	}
-	err := supervise.Guard(b.log, "history", func() error {
-		defer faults()()
+	return b.end(some, b.guarded(func() error {
 		return b.db.Update(func(tx *bbolt.Tx) error { return b.write(tx, some) })
-	})
-	if b.broke(err) {
-		return nil
+	}))
+}
+
+// begin takes what the next transaction writes.
+func (b *behind) begin() batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.take()
+}
+
+// end notes how a transaction went.
+func (b *behind) end(some batch, failure error) error {
+	var missing map[place]bool
+	if failure != nil {
+		missing = b.missing(some)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for at, sealed := range some {
-		_, newer := b.pending[at]
-		switch {
-		case err != nil && !newer:
-			b.pending[at] = sealed
-		case err == nil && sealed == nil:
-			delete(b.filed, at)
-		}
+	switch {
+	case b.broken:
+		return nil
+	case failure != nil:
+		b.undone(missing)
+		return errors.Wrap(failure, "cannot write the history")
 	}
-	if err == nil {
-		err = b.shorten()
-	}
-	return errors.Wrap(err, "cannot write the history")
+	b.done()
+	return nil
 }
 
-// shorten leaves in the journal what isn't in the database yet. The caller holds mu.
-func (b *behind) shorten() error {
-	if b.journal == nil {
+// missing are the removals of a batch of what the database hasn't got: it may never have come there.
+func (b *behind) missing(some batch) map[place]bool {
+	out := map[place]bool{}
+	if !b.usable() {
 		return nil
 	}
-	var left []entry
-	for at, sealed := range b.pending {
-		left = append(left, entry{at.kind, at.id, sealed})
+	err := b.guarded(func() error {
+		return b.db.View(func(tx *bbolt.Tx) error {
+			all := tx.Bucket([]byte(b.namespace))
+			for at, is := range some.of {
+				if is.sealed == nil {
+					out[at] = all == nil || all.Bucket([]byte(at.kind)) == nil || all.Bucket([]byte(at.kind)).Get([]byte(at.id)) == nil
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil
 	}
-	return b.journal.replace(left...)
+	return out
 }
 
-func (b *behind) write(tx *bbolt.Tx, some map[place][]byte) error {
+func (b *behind) write(tx *bbolt.Tx, some batch) error {
 	all, err := tx.CreateBucketIfNotExists([]byte(b.namespace))
+	if err == nil {
+		err = all.SetSequence(some.to)
+	}
 	if err != nil {
 		return errors.WithStack(err)
 	}
-	for at, sealed := range some {
+	for at, is := range some.of {
 		of, err := all.CreateBucketIfNotExists([]byte(at.kind))
-		if err == nil && sealed == nil {
+		if err == nil && is.sealed == nil {
 			err = of.Delete([]byte(at.id))
 		} else if err == nil {
-			err = of.Put([]byte(at.id), sealed)
+			err = of.Put([]byte(at.id), is.sealed)
 		}
 		if err != nil {
 			return errors.WithStack(err)
 		}
 	}
 	return nil
+}
+
+// keepJournal has the journal follow the changes until ended is closed, then once more. Nothing else touches the journal.
+func (b *behind) keepJournal(ended <-chan struct{}) {
+	if b.journal == nil {
+		<-ended
+		return
+	}
+	for last := false; !last; {
+		select {
+		case <-b.journal.wake:
+		case <-ended:
+			last = true
+		}
+		if err := b.keep(); err != nil {
+			b.log.Debug().Err(err).Str("step", "event").Msg("events that aren't written yet are lost if the process is killed now")
+		}
+	}
+}
+
+// keep adds to the journal what it hasn't got, or empties it when the database has all.
+func (b *behind) keep() error {
+	b.mu.Lock()
+	fresh, broken := b.noted(), b.broken
+	clean := len(b.pending) == 0 && b.writing == nil
+	anew := clean || b.journal.large()
+	var left []entry
+	if anew {
+		left = b.left()
+	}
+	b.mu.Unlock()
+	switch {
+	case broken || clean && b.journal.size == 0:
+		return nil
+	case anew:
+		return b.journal.replace(left...)
+	}
+	return b.journal.add(fresh...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/rs/zerolog"
+	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -42,8 +43,8 @@ func filed(t interface{ Fatal(...any) }, path string) map[string]string {
 	return out
 }
 
-// TestBehind: whatever is put, put again and destroyed, and whichever transactions fail, the file has the newest of all after the next one that
-// doesn't, and what is pending is bounded by what there is.
+// TestBehind: whatever is put, put again and destroyed, before, during and after transactions that are carried out or fail, and whenever the process is
+// killed or an old journal comes back, the next process finds the newest of all; and what is pending is bounded by what there is.
 func TestBehind(t *testing.T) {
 	if err := registry.Register(); err != nil {
 		t.Fatal(err)
@@ -54,78 +55,225 @@ func TestBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		path := filepath.Join(dir, "history.db")
-		model, life := map[string]string{}, 0
-		open := func() *history {
-			h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
-			if err != nil {
-				t.Fatal(err)
-			}
-			h.writes.close() // the test says when it writes
-			if err := h.writes.Load(context.Background(), func(resource.Type, resource.Resource) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
-			return h
-		}
-		h := open()
-		defer func() { _ = h.Close() }()
+		w := &writes{T: t, path: filepath.Join(dir, "history.db"), model: map[string]string{}}
+		w.open()
+		defer func() { _ = w.h.Close() }()
 		t.Repeat(map[string]func(*rapid.T){
-			"put": func(t *rapid.T) {
-				life++
-				e := work.NewEvent(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "id")), work.EventSpec{Message: fmt.Sprint(life)})
-				if err := h.writes.Put(context.Background(), work.EventsType, e); err != nil {
-					t.Fatal(err)
-				}
-				model[e.Metadata().ID()] = e.TypedSpec().Message
-			},
-			"destroy": func(t *rapid.T) {
-				e := work.NewEvent(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "id")), work.EventSpec{})
-				if err := h.writes.Destroy(context.Background(), work.EventsType, e.Metadata()); err != nil {
-					t.Fatal(err)
-				}
-				delete(model, e.Metadata().ID())
-			},
-			"flush": func(t *rapid.T) {
-				if err := h.writes.flush(); err != nil {
-					t.Fatal(err)
-				}
-			},
-			"kill": func(t *rapid.T) {
-				if err := h.Close(); err != nil { // without what is pending
-					t.Fatal(err)
-				}
-				if got := filed(t, path); !maps.Equal(got, model) {
-					t.Fatalf("after a kill the file has %v, want %v", got, model)
-				}
-				h = open()
-			},
-			"fail": func(t *rapid.T) {
-				// A bucket of no name is refused.
-				name := h.writes.namespace
-				h.writes.namespace = ""
-				_ = h.writes.flush()
-				h.writes.namespace = name
-			},
-			"restart": func(t *rapid.T) {
-				if err := errors.Join(h.writes.flush(), h.Close()); err != nil {
-					t.Fatal(err)
-				}
-				if got := filed(t, path); !maps.Equal(got, model) {
-					t.Fatalf("the file has %v, want %v", got, model)
-				}
-				h = open()
-			},
-			"": func(t *rapid.T) {
-				h.writes.mu.Lock()
-				defer h.writes.mu.Unlock()
-				for at := range h.writes.pending {
-					if _, is := model[at.id]; !is && !h.writes.filed[at] {
-						t.Fatalf("%v is pending, and nowhere", at)
-					}
-				}
-			},
+			"put":           w.put,
+			"destroy":       w.destroy,
+			"begin":         w.begin,
+			"end":           w.end,
+			"fail":          w.fail,
+			"kill":          w.kill,
+			"lose power":    w.losePower,
+			"large journal": func(*rapid.T) { w.h.writes.journal.size *= mostJournal },
+			"":              w.check,
 		})
 	})
+}
+
+// writes is a history whose transactions and whose journal are written when the test says so.
+type writes struct {
+	*rapid.T
+	path string
+	h    *history
+	life int
+	// model are the events' messages by ID, as the next process must find them.
+	model map[string]string
+	// batch is in a transaction; nil without one.
+	batch *batch
+	// old is a journal of before.
+	old []byte
+}
+
+func (w *writes) open() {
+	h, err := readHistory(w.path, make([]byte, keyBytes), zerolog.Nop())
+	if err != nil {
+		w.Fatal(err)
+	}
+	h.writes.close()
+	if err := h.writes.Load(context.Background(), func(resource.Type, resource.Resource) error { return nil }); err != nil {
+		w.Fatal(err)
+	}
+	w.h, w.batch = h, nil
+}
+
+// keep has the journal written, as at once after each change.
+func (w *writes) keep() {
+	if err := w.h.writes.keep(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *writes) put(t *rapid.T) {
+	w.life++
+	e := work.NewEvent(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "id")), work.EventSpec{Message: fmt.Sprint(w.life)})
+	if err := w.h.writes.Put(context.Background(), work.EventsType, e); err != nil {
+		t.Fatal(err)
+	}
+	w.model[e.Metadata().ID()] = e.TypedSpec().Message
+	w.keep()
+}
+
+func (w *writes) destroy(t *rapid.T) {
+	e := work.NewEvent(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "id")), work.EventSpec{})
+	if err := w.h.writes.Destroy(context.Background(), work.EventsType, e.Metadata()); err != nil {
+		t.Fatal(err)
+	}
+	delete(w.model, e.Metadata().ID())
+	w.keep()
+}
+
+// begin begins a transaction, which ends later.
+func (w *writes) begin(t *rapid.T) {
+	if w.batch != nil {
+		t.Skip("there is one")
+	}
+	b := w.h.writes.begin()
+	w.batch = &b
+}
+
+// end carries a transaction out, and remembers some journals of before.
+func (w *writes) end(t *rapid.T) {
+	if w.batch == nil {
+		w.begin(t)
+	}
+	if rapid.Bool().Draw(t, "remember the journal") {
+		raw, err := os.ReadFile(w.path + ".journal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.old = raw
+	}
+	err := w.h.writes.db.Update(func(tx *bbolt.Tx) error { return w.h.writes.write(tx, *w.batch) })
+	if err = errors.Join(err, w.h.writes.end(*w.batch, err)); err != nil {
+		t.Fatal(err)
+	}
+	w.batch = nil
+	w.keep()
+}
+
+func (w *writes) fail(t *rapid.T) {
+	if w.batch == nil {
+		w.begin(t)
+	}
+	_ = w.h.writes.end(*w.batch, unix.ENOSPC)
+	w.batch = nil
+	w.keep()
+}
+
+// kill ends the process as it is.
+func (w *writes) kill(t *rapid.T) {
+	if err := w.h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := filed(t, w.path); !maps.Equal(got, w.model) {
+		t.Fatalf("after a kill there is %v, want %v", got, w.model)
+	}
+	w.open()
+}
+
+// losePower has the file system forget what a journal became since before a transaction. When the database has all, that changes nothing.
+func (w *writes) losePower(t *rapid.T) {
+	if w.batch != nil || len(w.h.writes.pending) > 0 || w.old == nil {
+		t.Skip("something isn't in the database, or no journal is remembered")
+	}
+	if err := os.WriteFile(w.path+".journal", w.old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kill(t)
+}
+
+func (w *writes) check(t *rapid.T) {
+	b := w.h.writes
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at := range b.pending {
+		if _, is := w.model[at.id]; !is && !b.filed[at] {
+			t.Fatalf("%v is pending, and nowhere", at)
+		}
+	}
+	if b.writing == nil && len(b.pending) == 0 && b.journal.size > 0 {
+		t.Fatalf("the database has all, and the journal %d bytes", b.journal.size)
+	}
+}
+
+// TestADatabaseThatCannotBeWritten: what comes and goes meanwhile leaves nothing behind, and what is there is shown by the next process.
+func TestADatabaseThatCannotBeWritten(t *testing.T) {
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.db")
+	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.writes.close()
+	for i := range 1000 {
+		e := work.NewEvent(fmt.Sprint(i), work.EventSpec{Message: "words"})
+		if err := h.writes.Put(t.Context(), work.EventsType, e); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.writes.end(h.writes.begin(), unix.EIO); err == nil {
+			t.Fatal("it was written")
+		}
+		if i >= 10 {
+			gone := work.NewEvent(fmt.Sprint(i-10), work.EventSpec{})
+			if err := h.writes.Destroy(t.Context(), work.EventsType, gone.Metadata()); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.writes.end(h.writes.begin(), unix.EIO); err == nil {
+				t.Fatal("it was written")
+			}
+		}
+		if err := h.writes.keep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(h.writes.pending); n != 10 {
+		t.Errorf("%d are pending", n)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := filed(t, path); len(got) != 10 || got["999"] != "words" {
+		t.Errorf("there is %v", got)
+	}
+}
+
+// TestAJournalThatCannotBeWrittenToTheDatabase: a process that can't write what an earlier one has left shows it all the same.
+func TestAJournalThatCannotBeWrittenToTheDatabase(t *testing.T) {
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.db")
+	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(id, message string) {
+		t.Helper()
+		if err := h.writes.Put(t.Context(), work.EventsType, work.NewEvent(id, work.EventSpec{Message: message})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1", "first")
+	put("2", "removed")
+	h.writes.close()
+	put("1", "second")
+	put("3", "third")
+	if err := h.writes.Destroy(t.Context(), work.EventsType, work.NewEvent("2", work.EventSpec{}).Metadata()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	err = h.writes.Load(t.Context(), func(_ resource.Type, r resource.Resource) error {
+		got[r.Metadata().ID()] = r.(*work.Event).TypedSpec().Message //nolint:forcetypeassert // the file has nothing else
+		return nil
+	})
+	if want := map[string]string{"1": "second", "3": "third"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("it shows %v, %v, want %v", got, err, want)
+	}
+	_ = h.Close()
 }
 
 // TestFullDisk: events that the disk has no room for are shown, and written when it has.
@@ -257,7 +405,8 @@ func TestDamagedWhileOpen(t *testing.T) {
 	until(t, "they are in the file", func() bool {
 		p.history.writes.mu.Lock()
 		defer p.history.writes.mu.Unlock()
-		return len(p.history.writes.filed) == 200 && p.history.writes.journal.size == 0 // and no transaction runs, which would write a whole file again
+		// A transaction that runs would write a whole file again.
+		return len(p.history.writes.filed) == 200 && len(p.history.writes.pending) == 0 && p.history.writes.writing == nil
 	})
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)

@@ -93,8 +93,10 @@ func readHistory(path string, key []byte, log zerolog.Logger) (h *history, err e
 		if err := reads.Load(context.Background(), func(resource.Type, resource.Resource) error { return nil }); err != nil {
 			return err
 		}
-		h.writes = newBehind(db, resources.History, reads, sealed, log)
-		return nil
+		if h.writes, err = newBehind(db, resources.History, reads, sealed, log); err != nil {
+			h = nil // its locks may be held for good
+		}
+		return err
 	})
 	if err != nil && h != nil {
 		_ = h.Close()

@@ -9,19 +9,24 @@ import (
 	"github.com/pkg/errors"
 )
 
-// journal keeps over the end of a process what isn't in the database yet. It isn't synced: what a machine loses that loses its power, the
-// database's transactions bound.
+// journal keeps over the end of a process what isn't in the database yet. It isn't synced: a machine that loses its power may find an old one, whose
+// entries the database knows by their numbers.
 type journal struct {
+	path string
 	file *os.File
-	// size is its size in bytes.
-	size int
+	// size is its size in bytes, least what it was when it was last written anew.
+	size, least int
+	// wake has the journal written.
+	wake chan struct{}
 }
 
-// mostJournal is the size in bytes from which what is pending is written anew: a database that can't be written mustn't make it grow for ever.
+// mostJournal is the size in bytes from which a journal is written anew: it has entries by then that a newer one replaces.
 const mostJournal = 4 << 20
 
 // entry is what happened to a resource. Each is a line of JSON; sealed contents are those of the database.
 type entry struct {
+	// Number orders the changes of a history, over all restarts.
+	Number uint64        `json:"number"`
 	Kind   resource.Type `json:"kind"`
 	ID     resource.ID   `json:"id"`
 	Sealed []byte        `json:"sealed,omitempty"` // nothing when it was removed
@@ -42,52 +47,57 @@ func openJournal(path string) (*journal, []entry, error) {
 		}
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	return &journal{file, len(raw)}, left, errors.Wrap(err, "cannot open the journal of the history")
+	if err != nil {
+		return nil, nil, errors.Wrap(err, "cannot open the journal of the history")
+	}
+	return &journal{path: path, file: file, size: len(raw), wake: make(chan struct{}, 1)}, left, nil
 }
+
+// large reports whether the journal is to be written anew. One that was large then, too, grows to twice its size.
+func (j *journal) large() bool { return j.size > max(mostJournal, 2*j.least) }
 
 // add adds entries. A line begins with a newline, too: one that was cut short takes no other with it.
 func (j *journal) add(all ...entry) error {
+	n, err := write(j.file, all)
+	j.size += n
+	return errors.Wrap(err, "cannot write the journal of the history")
+}
+
+func write(file *os.File, all []entry) (int, error) {
 	var text bytes.Buffer
 	for _, e := range all {
 		line, err := json.Marshal(e)
 		if err != nil {
-			return errors.Wrap(err, "cannot write an entry of the journal")
+			return 0, errors.WithStack(err)
 		}
 		text.WriteByte('\n')
 		text.Write(line)
 		text.WriteByte('\n')
 	}
-	n, err := j.file.Write(text.Bytes())
-	j.size += n
-	return errors.Wrap(err, "cannot write the journal of the history")
+	return file.Write(text.Bytes())
 }
 
-// replace leaves these entries alone.
+// replace makes these the only entries.
 func (j *journal) replace(all ...entry) error {
 	if len(all) == 0 {
-		j.size = 0
+		j.size, j.least = 0, 0
 		return errors.Wrap(j.file.Truncate(0), "cannot empty the journal of the history")
 	}
-	path := j.file.Name()
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	next := j.path + ".new"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return errors.Wrap(err, "cannot make the journal of the history anew")
 	}
-	next := &journal{file: file}
-	if err = next.add(all...); err == nil {
-		err = os.Rename(path+".new", path)
+	size, err := write(file, all)
+	if err == nil {
+		err = os.Rename(next, j.path)
 	}
 	if err != nil {
 		_ = file.Close()
+		_ = os.Remove(next)
 		return errors.Wrap(err, "cannot make the journal of the history anew")
 	}
 	_ = j.file.Close()
-	renamed, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600) // its name is the right one then
-	if err != nil {
-		j.file, j.size = file, next.size
-		return errors.Wrap(err, "cannot open the journal of the history")
-	}
-	_ = file.Close()
-	j.file, j.size = renamed, next.size
+	j.file, j.size, j.least = file, size, size
 	return nil
 }

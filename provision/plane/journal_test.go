@@ -26,7 +26,7 @@ func TestJournal(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				next++
-				e := entry{"Events.croft", fmt.Sprint(next), rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "sealed")}
+				e := entry{uint64(next), "Events.croft", fmt.Sprint(next), rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "sealed")}
 				if len(e.Sealed) == 0 {
 					e.Sealed = nil
 				}
@@ -57,6 +57,9 @@ func TestJournal(t *testing.T) {
 				}
 				if info, err := os.Stat(path); err != nil || info.Size() != int64(j.size) {
 					t.Fatalf("its size is %d, %v", j.size, err)
+				}
+				if _, err := os.Stat(path + ".new"); err == nil {
+					t.Fatal("there is another file")
 				}
 			},
 		})
