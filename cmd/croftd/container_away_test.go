@@ -3,6 +3,7 @@ package main_test
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
@@ -53,12 +54,12 @@ func (c *containerd) is(script string) {
 	}
 }
 
-// phase waits until the container module is in a phase for a reason.
-func (b *boxes) phase(want, why string) {
+// phase waits until the container module is in a phase for a reason, and says something.
+func (b *boxes) phase(want, why, says string) {
 	b.Helper()
 	var m host.ModuleSpec
 	var running resources.Condition
-	b.Until(nodetest.Soon, "the container module is "+want+" "+why, func() bool {
+	b.Until(nodetest.Soon, "the container module is "+want+" "+why+" "+says, func() bool {
 		s, err := b.n.TryStatus()
 		if err != nil {
 			return false
@@ -66,7 +67,7 @@ func (b *boxes) phase(want, why string) {
 		for _, m = range s.Modules {
 			if m.Name == node.ContainerModule {
 				running, _ = resources.Find(m.Conditions, host.Running)
-				return m.Phase == want && running.Reason == why
+				return m.Phase == want && running.Reason == why && strings.Contains(m.Error, says)
 			}
 		}
 		return false
@@ -79,22 +80,26 @@ func withoutContainerd(t *testing.T, b *boxes, c *containerd, start func()) {
 	t.Helper()
 	c.is("echo containerd github.com/containerd/containerd 1.4.13~ds1 1.4.13~ds1-1+deb11u4")
 	start()
-	b.phase("Pending", "ConstraintUnmet")
-	mentions(t, "its events", events(b.World, b.n), "ConstraintUnmet", `containerd 1.6 or newer is needed, this is "1.4.13~ds1"`)
+	const unmet = `containerd 1.6 or newer is needed, this is "1.4.13~ds1"`
+	b.phase("Pending", "ConstraintUnmet", unmet)
+	b.Until(nodetest.Soon, "that is an event", func() bool {
+		all := events(b.World, b.n)
+		return strings.Contains(all, "ConstraintUnmet") && strings.Contains(all, unmet)
+	})
 	waits := b.Push(b.Container(b.n, nil))
 	b.volume()
 
 	c.is("[ \"$1\" = --version ] && echo containerd github.com/containerd/containerd 1.6.20 1 || exit 1")
-	b.phase("Failed", "LoadFailed")
+	b.phase("Failed", "LoadFailed", "it ended (exit status 1)")
 
 	if err := os.Remove(c.path); err != nil {
 		t.Fatal(err)
 	}
-	b.phase("Failed", "LoadFailed")
+	b.phase("Failed", "LoadFailed", "no such file")
 	volume := b.volume()
 
 	c.works()
-	b.phase("Running", "Answers")
+	b.phase("Running", "Answers", "")
 	b.Result(waits, workload.StateOK)
 	b.only(waits)
 	b.gone(waits)

@@ -124,10 +124,10 @@ func (w *writes) destroy(t *rapid.T) {
 	w.keep()
 }
 
-// begin begins a transaction, which ends later.
+// begin begins a transaction, which ends later, unless there is one.
 func (w *writes) begin(t *rapid.T) {
 	if w.batch != nil {
-		t.Skip("there is one")
+		return
 	}
 	b := w.h.writes.begin()
 	w.batch = &b
@@ -176,7 +176,7 @@ func (w *writes) kill(t *rapid.T) {
 // losePower has the file system forget what a journal became since before a transaction. When the database has all, that changes nothing.
 func (w *writes) losePower(t *rapid.T) {
 	if w.batch != nil || len(w.h.writes.pending) > 0 || w.old == nil {
-		t.Skip("something isn't in the database, or no journal is remembered")
+		return
 	}
 	if err := os.WriteFile(w.path+".journal", w.old, 0o600); err != nil {
 		t.Fatal(err)

@@ -141,8 +141,11 @@ func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRu
 	}
 	if err != nil {
 		spec.Error = err.Error()
-		if spec.Reason == "" {
+		switch {
+		case spec.Phase == "" || spec.Phase == "Running":
 			spec.Phase, spec.Reason = "Failed", "NoAnswer"
+		case spec.Reason == "":
+			spec.Reason = spec.Phase
 		}
 		running = resources.Not(host.Running, spec.Reason, spec.Error)
 	}

@@ -100,14 +100,21 @@ func moduleEvent(name string, s module.State, now time.Time) (work.EventSpec, bo
 	return work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "module/" + name, Message: s.Message, Last: now}, true
 }
 
-// elsewhere notes what a module of another process says of its absence; nothing when it is there, or nobody answers.
+// elsewhere notes what a module of another process says of its phase. While it is opened, that it wasn't stays known.
 func (p *phases) elsewhere(name string, s module.State) {
+	if s.Phase == module.Loading {
+		return
+	}
 	p.mu.Lock()
 	before := p.absent[name]
-	p.absent[name] = s
+	if s.Phase == module.Running {
+		delete(p.absent, name)
+	} else {
+		p.absent[name] = s
+	}
 	changed := p.changed
 	p.mu.Unlock()
-	if s != before && s != (module.State{}) {
+	if s.Phase != module.Running && s != before {
 		changed(name, s)
 	}
 }
@@ -125,7 +132,7 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 			spec.Phase = string(module.Running)
 			if here && state.Phase != module.Running {
 				spec.Phase, spec.Reason = string(state.Phase), state.Reason
-				return errors.Errorf("cannot ask it: it is %s: %s", state.Phase, state.Message)
+				return notAsked(state)
 			}
 			if here {
 				spec.Opened = state.Since.UTC()
@@ -145,16 +152,29 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 
 // explain asks a module of another process that didn't answer for the reason.
 func (p *phases) explain(ctx context.Context, of module.Descriptor, m clients, spec *host.ModuleSpec, failure error) error {
-	var is module.State
-	if failure != nil {
-		if a, err := stubs.NewPhaseStub(m.bus, of.Bus).Phase(ctx); err == nil && module.Phase(a.Phase) != module.Running {
-			is = module.State{Phase: module.Phase(a.Phase), Reason: a.Reason, Message: a.Message}
-			spec.Phase, spec.Reason = a.Phase, a.Reason
-			failure = errors.Errorf("cannot ask it: it is %s: %s", a.Phase, a.Message)
-		}
+	if failure == nil {
+		p.elsewhere(of.Name, module.State{Phase: module.Running})
+		return nil
 	}
+	a, err := stubs.NewPhaseStub(m.bus, of.Bus).Phase(ctx)
+	if err != nil {
+		return failure // nobody answers for it
+	}
+	is := module.State{Phase: module.Phase(a.Phase), Reason: a.Reason, Message: a.Message}
 	p.elsewhere(of.Name, is)
-	return failure
+	if is.Phase == module.Running {
+		return failure
+	}
+	spec.Phase, spec.Reason = a.Phase, a.Reason
+	return notAsked(is)
+}
+
+// notAsked is why a module that doesn't run isn't asked.
+func notAsked(is module.State) error {
+	if is.Message == "" {
+		return errors.Errorf("cannot ask it: it is %s", is.Phase)
+	}
+	return errors.Errorf("cannot ask it: it is %s: %s", is.Phase, is.Message)
 }
 
 // watchModules is the controller that asks the modules for their states, and opens and closes those that an operator may switch off.

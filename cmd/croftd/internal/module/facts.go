@@ -59,11 +59,10 @@ func ReadFacts() (Facts, error) {
 		return Facts{}, errors.Wrap(err, "cannot read the kernel's release")
 	}
 	release := unix.ByteSliceToString(name.Release[:])
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return Facts{}, errors.Wrap(err, "cannot read how much memory there is")
+	f := Facts{Kernel: release, Lacks: map[Feature]bool{}}
+	if info := (unix.Sysinfo_t{}); unix.Sysinfo(&info) == nil {
+		f.Memory = info.Totalram * uint64(info.Unit)
 	}
-	f := Facts{Kernel: release, Memory: info.Totalram * uint64(info.Unit), Lacks: map[Feature]bool{}}
 	for _, name := range []Feature{Btrfs, Overlay} {
 		f.Lacks[name] = lacksFilesystem("/", release, name)
 	}
@@ -90,7 +89,7 @@ func lacksFilesystem(root, release string, name Feature) bool {
 	return err == nil && !strings.Contains(string(loadable), "/"+string(name)+".ko")
 }
 
-// lacksNftables reports whether the kernel doesn't know the subsystem, which it loads when it is asked. Nothing is changed.
+// lacksNftables reports whether the kernel doesn't know the subsystem, which it loads when it is asked. No rule is changed.
 func lacksNftables() bool {
 	c, err := nftables.New()
 	if err == nil {

@@ -26,7 +26,7 @@ func TestConstraints(t *testing.T) {
 		"without btrfs":     {lacking(module.Btrfs), []string{"storage: a kernel with btrfs is needed, this is 6.1.0 without it"}},
 		"without overlays":  {lacking(module.Overlay), []string{"container: a kernel with overlay is needed, this is 6.1.0 without it"}},
 		"without nf_tables": {lacking(module.Nftables), []string{"network: a kernel with nf_tables is needed, this is 6.1.0 without it"}},
-		"little memory":     {module.Facts{Kernel: "6.1.0", Memory: gib - 1}, []string{"vm: a machine with 1024 MiB of memory is needed, this is one with 1023 MiB"}},
+		"little memory":     {module.Facts{Kernel: "6.1.0", Memory: gib/4*3 - 1}, []string{"vm: a machine with 768 MiB of memory is needed, this is one with 767 MiB"}},
 	} {
 		var got []string
 		for _, d := range modules.All() {

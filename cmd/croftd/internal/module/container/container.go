@@ -48,7 +48,7 @@ func Descriptor() module.Descriptor {
 			bus.Object(node.ContainerObject, node.ContainerVersion), bus.Object(node.ImageObject, node.ImageVersion), bus.Object(node.ChangesObject, node.ChangesVersion),
 		},
 		Serves: []workload.Type{workload.TypeContainer, workload.TypeZDB},
-		// Layers are id-mapped in an overlay. Which containerd there is shows itself in open.
+		// Layers are id-mapped in an overlay. open finds out which containerd there is.
 		Constraints: func(f module.Facts) []module.Unmet {
 			return append(f.NeedsKernel(5, 19), f.Needs(module.Overlay)...)
 		},

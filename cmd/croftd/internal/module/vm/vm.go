@@ -57,8 +57,8 @@ func Descriptor() module.Descriptor {
 		}},
 		Objects: []zbus.ObjectID{bus.Object(node.VMObject, node.VMVersion), bus.Object(node.VMImageObject, node.VMImageVersion), bus.Object(node.ChangesObject, node.ChangesVersion)},
 		Serves:  []workload.Type{workload.TypeKubernetes},
-		// Less is no virtual machine.
-		Constraints: func(f module.Facts) []module.Unmet { return f.NeedsMemory(workload.GiB) },
+		// The smallest virtual machine has 1 GiB; a machine with as much shows less, which its kernel keeps for itself.
+		Constraints: func(f module.Facts) []module.Unmet { return f.NeedsMemory(workload.GiB / 4 * 3) },
 		Open:        open,
 		Ask:         ask,
 		Changes:     true,

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"github.com/croft-edge/croft/internal/testing/nodetest"
+	"github.com/croft-edge/croft/pkg/resources/registry"
+	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/statesocket"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// looksAt connects to a node's state.
+func looksAt(b *testing.B, n *nodetest.Node) *statesocket.Client {
+	b.Helper()
+	if err := registry.Register(); err != nil {
+		b.Fatal(err)
+	}
+	c, err := statesocket.Dial(b.Context(), filepath.Join(n.RunDir(), "state.sock"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// watcher notes when it first sees each workload.
+type watcher struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+// watch watches a node's workloads with a connection of its own.
+func watch(b *testing.B, n *nodetest.Node) *watcher {
+	b.Helper()
+	w := &watcher{seen: map[string]time.Time{}}
+	events := make(chan state.Event, 16)
+	if err := looksAt(b, n).WatchKind(b.Context(), work.NewWorkload("").Metadata(), events, state.WithBootstrapContents(true)); err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		for {
+			select {
+			case <-b.Context().Done():
+				return
+			case e := <-events:
+				now := time.Now()
+				if e.Resource == nil {
+					continue
+				}
+				w.mu.Lock()
+				if id := e.Resource.Metadata().ID(); w.seen[id].IsZero() {
+					w.seen[id] = now
+				}
+				w.mu.Unlock()
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watcher) first(id string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen[id]
+}
+
+// reserveAll reserves volumes, and waits until all are there.
+func reserveAll(w *nodetest.World, n *nodetest.Node, volumes int) []*workload.Reservation {
+	w.Helper()
+	var all []*workload.Reservation
+	for range volumes {
+		all = append(all, w.Reserve(n, time.Hour))
+	}
+	for _, r := range all {
+		w.Result(r, workload.StateOK)
+	}
+	return all
+}
+
+// BenchmarkNodeLooks measures a node with 500 volumes, a full history and three watchers: its memory, how soon a watcher sees a reservation that the node
+// has accepted, and how long the whole command croft get takes.
+func BenchmarkNodeLooks(b *testing.B) {
+	const volumes, watchers, pushes, commands = 500, 3, 100, 30
+	for b.Loop() {
+		w, n := wholeNode(b)
+		c := looksAt(b, n)
+		kept := 0
+		for kept < historySize {
+			for _, r := range reserveAll(w, n, volumes) {
+				w.Delete(r)
+			}
+			events, err := safe.StateListAll[*work.Event](b.Context(), c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if events.Len() <= kept && kept > 0 {
+				break // as many as one user may have
+			}
+			kept = events.Len()
+		}
+		reserveAll(w, n, volumes)
+		var all []*watcher
+		for range watchers {
+			all = append(all, watch(b, n))
+		}
+		memory := anonymous(b, n.PID())
+		report(b, fmt.Sprintf("agent memory, %d workloads, %d events, %d watchers (RssAnon)", volumes, kept, watchers), "<= 80 MB", fmt.Sprintf("%.1f MB", memory), memory/80)
+		getWorkloads(b, w, n, volumes, commands)
+		seen(b, w, n, all, pushes)
+	}
+}
+
+// getWorkloads measures croft get as a user runs it.
+func getWorkloads(b *testing.B, w *nodetest.World, n *nodetest.Node, least, commands int) {
+	b.Helper()
+	var took []time.Duration
+	for range commands {
+		began := time.Now()
+		out, err := exec.CommandContext(b.Context(), w.Croft, "get", "workloads", "--state-socket", filepath.Join(n.RunDir(), "state.sock")).Output()
+		took = append(took, time.Since(began))
+		if lines := strings.Count(string(out), "\n"); err != nil || lines < least {
+			b.Fatalf("%d lines: %v", lines, err)
+		}
+	}
+	slices.Sort(took)
+	p50 := quantile(took, 0.5)
+	report(b, fmt.Sprintf("croft get of %d workloads, the whole command", least), "<= 150 ms", fmt.Sprintf("p50 %.0f ms, slowest %.0f ms", ms(p50), ms(took[len(took)-1])), ms(p50)/150)
+}
+
+// seen measures from when the node accepted a reservation, which it then makes durable and shows, until a watcher has it.
+func seen(b *testing.B, w *nodetest.World, n *nodetest.Node, all []*watcher, pushes int) {
+	b.Helper()
+	var took []time.Duration
+	for range pushes {
+		r := w.Reserve(n, time.Hour)
+		w.Result(r, workload.StateOK)
+		at := pickedUp(b, n, r)
+		for _, each := range all {
+			w.Until(nodetest.Soon, "a watcher sees "+r.ID, func() bool { return !each.first(r.ID).IsZero() })
+			took = append(took, each.first(r.ID).Sub(at))
+		}
+	}
+	slices.Sort(took)
+	p99 := quantile(took, 0.99)
+	report(b, "accepted, with the durable write, to seen by a watcher, p99", "<= 50 ms", fmt.Sprintf("%.1f ms (p50 %.1f ms)", ms(p99), ms(quantile(took, 0.5))), ms(p99)/50)
+}
+
+// BenchmarkBack measures from when somebody takes a thing away under the node, of which the kernel or containerd tells, until the node has it back and shows
+// that: a network's bridge and a container in turns.
+func BenchmarkBack(b *testing.B) {
+	const rounds = 25
+	for b.Loop() {
+		i, n := boxes(b)
+		r := i.Push(box(i, n, 0))
+		i.Result(r, workload.StateOK)
+		c := looksAt(b, n)
+		status := n.Status()
+		namespace := status.Networks[0].Namespace
+		net := status.Workloads[slices.IndexFunc(status.Workloads, func(w work.WorkloadSpec) bool { return w.Type == workload.TypeNetwork })].ID
+		var bridges, containers []time.Duration
+		for range rounds {
+			bridges = append(bridges, back(b, i, c, net, func() {
+				if out, err := nodetest.Command(namespace, "ip", "link", "del", "br0"); err != nil {
+					b.Fatalf("%v: %s", err, out)
+				}
+			}))
+			containers = append(containers, back(b, i, c, r.ID, func() { n.DeleteContainer(r) }))
+		}
+		all := slices.Concat(bridges, containers)
+		slices.Sort(all)
+		slices.Sort(bridges)
+		slices.Sort(containers)
+		p95 := quantile(all, 0.95)
+		report(b, fmt.Sprintf("gone under the node to back, p95 of %d", 2*rounds), "<= 2 s",
+			fmt.Sprintf("%.0f ms (p50 %.0f ms a bridge, %.0f ms a container)", ms(p95), ms(quantile(bridges, 0.5)), ms(quantile(containers, 0.5))), p95.Seconds()/2)
+	}
+}
+
+// back takes a thing of a workload away, and returns after how long it was restored.
+func back(b *testing.B, i *nodetest.Internet, c *statesocket.Client, id string, take func()) time.Duration {
+	b.Helper()
+	restored := func() int {
+		is, err := safe.StateGetByID[*work.Workload](b.Context(), c, id)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return is.TypedSpec().Restored
+	}
+	before := restored()
+	began := time.Now()
+	take()
+	var took time.Duration
+	i.Until(nodetest.Soon, "it is back", func() bool {
+		took = time.Since(began)
+		return restored() > before
+	})
+	time.Sleep(time.Second) // what its repair has changed is told, too
+	return took
+}
