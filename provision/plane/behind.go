@@ -74,23 +74,45 @@ func newBehind(db *bbolt.DB, ns resource.Namespace, reads inmem.BackingStore, se
 
 // catchUp writes what the journal has and the database hasn't. Contents of another key are left out.
 func (b *behind) catchUp() error {
-	j, left, err := openJournal(b.db.Path() + ".journal")
-	if err != nil {
-		b.log.Error().Err(err).Str("step", "event").Msg("there is no journal of the history: events that aren't written yet are lost when the process is killed")
-		return nil
-	}
-	b.journal = j
-	err = b.guarded(func() error {
+	err := b.guarded(func() error {
 		return b.db.View(func(tx *bbolt.Tx) error {
 			if all := tx.Bucket([]byte(b.namespace)); all != nil {
-				b.number = all.Sequence()
+				b.number, b.stored = all.Sequence(), all.Sequence()
 			}
 			return nil
 		})
 	})
-	for has := b.number; len(left) > 0 && err == nil; left = left[1:] {
-		e := left[0]
-		if e.Number <= has {
+	if err == nil {
+		if err = b.replayJournal(); err == nil {
+			err = b.flush()
+		}
+	}
+	if !b.usable() {
+		if b.journal != nil {
+			_ = b.journal.file.Close()
+		}
+		return errors.New("the history is damaged: the events of its journal can't be written to it")
+	}
+	if err != nil {
+		b.log.Error().Err(err).Str("step", "event").Msg("cannot write the last events of before now: tried again with the next ones")
+	}
+	return nil
+}
+
+// unreadJournal is more changes than a journal has: a later process that can read it must not take its entries for newer ones.
+const unreadJournal = 1 << 32
+
+// replayJournal opens the journal, and makes its changes pending.
+func (b *behind) replayJournal() error {
+	j, left, err := openJournal(b.db.Path() + ".journal")
+	if err != nil {
+		b.log.Error().Err(err).Str("step", "event").Msg("there is no journal of the history: events that aren't written yet are lost when the process is killed")
+		b.number += unreadJournal
+		return nil
+	}
+	b.journal = j
+	for _, e := range left {
+		if e.Number <= b.stored {
 			continue
 		}
 		if e.Sealed != nil {
@@ -99,15 +121,6 @@ func (b *behind) catchUp() error {
 			}
 		}
 		b.replay(e)
-	}
-	if err == nil {
-		err = b.flush()
-	}
-	if !b.usable() {
-		return errors.New("the history is damaged: the events of its journal can't be written to it")
-	}
-	if err != nil {
-		b.log.Error().Err(err).Str("step", "event").Msg("cannot write the last events of before now: tried again with the next ones")
 	}
 	return nil
 }
@@ -125,8 +138,11 @@ func (b *behind) guarded(f func() error) error {
 // Load implements inmem.BackingStore. What is pending counts as if it were in the database.
 func (b *behind) Load(ctx context.Context, handle inmem.LoadHandler) error {
 	b.mu.Lock()
-	newer := maps.Clone(b.pending)
+	newer, broken := maps.Clone(b.pending), b.broken
 	b.mu.Unlock()
+	if broken {
+		return nil
+	}
 	err := b.guarded(func() error {
 		return b.BackingStore.Load(ctx, func(kind resource.Type, r resource.Resource) error {
 			at := place{kind, r.Metadata().ID()}
@@ -139,6 +155,9 @@ func (b *behind) Load(ctx context.Context, handle inmem.LoadHandler) error {
 			return handle(kind, r)
 		})
 	})
+	if !b.usable() {
+		return nil
+	}
 	for at, is := range newer {
 		if err != nil || is.sealed == nil {
 			continue
@@ -195,7 +214,7 @@ func (b *behind) change(f func()) {
 		f()
 	}
 	if b.journal == nil {
-		b.unnoted = nil
+		b.noted()
 	}
 	b.mu.Unlock()
 	rouse(b.wake)
@@ -249,8 +268,8 @@ func (b *behind) run(quit <-chan struct{}) {
 
 // flush writes what is pending by one transaction. What can't be written stays pending, unless there is something newer.
 func (b *behind) flush() error {
-	some := b.begin()
-	if len(some.of) == 0 {
+	some, needed := b.begin()
+	if !needed {
 		return b.end(some, nil)
 	}
 	return b.end(some, b.guarded(func() error {
@@ -258,11 +277,12 @@ func (b *behind) flush() error {
 	}))
 }
 
-// begin takes what the next transaction writes.
-func (b *behind) begin() batch {
+// begin takes what the next transaction writes, and reports whether it is needed: also for the number of a change that has come and gone.
+func (b *behind) begin() (some batch, needed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.take()
+	needed = !b.broken && !b.clean()
+	return b.take(), needed
 }
 
 // end notes how a transaction went.
@@ -280,7 +300,7 @@ func (b *behind) end(some batch, failure error) error {
 		b.undone(missing)
 		return errors.Wrap(failure, "cannot write the history")
 	}
-	b.done()
+	b.done(some.to)
 	return nil
 }
 
@@ -350,19 +370,24 @@ func (b *behind) keepJournal(ended <-chan struct{}) {
 // keep adds to the journal what it hasn't got, or empties it when the database has all.
 func (b *behind) keep() error {
 	b.mu.Lock()
-	fresh, broken := b.noted(), b.broken
-	clean := len(b.pending) == 0 && b.writing == nil
-	anew := clean || b.journal.large()
+	broken, clean := b.broken, b.clean()
+	fresh, whole := b.noted()
+	anew := clean || !whole || b.journal.stale || b.journal.large()
 	var left []entry
 	if anew {
 		left = b.left()
 	}
 	b.mu.Unlock()
-	switch {
-	case broken || clean && b.journal.size == 0:
+	if broken || clean && b.journal.size == 0 {
 		return nil
-	case anew:
-		return b.journal.replace(left...)
 	}
-	return b.journal.add(fresh...)
+	if anew {
+		err := b.journal.replace(left...)
+		if b.journal.stale = err != nil; err == nil {
+			return nil
+		}
+	}
+	err := b.journal.add(fresh...)
+	b.journal.stale = b.journal.stale || err != nil
+	return err
 }

@@ -66,7 +66,9 @@ func TestBehind(t *testing.T) {
 			"fail":          w.fail,
 			"kill":          w.kill,
 			"lose power":    w.losePower,
-			"large journal": func(*rapid.T) { w.h.writes.journal.size *= mostJournal },
+			"flush":         w.flush,
+			"large journal": w.large,
+			"no journal":    w.noJournal,
 			"":              w.check,
 		})
 	})
@@ -129,7 +131,7 @@ func (w *writes) begin(t *rapid.T) {
 	if w.batch != nil {
 		return
 	}
-	b := w.h.writes.begin()
+	b, _ := w.h.writes.begin()
 	w.batch = &b
 }
 
@@ -151,6 +153,48 @@ func (w *writes) end(t *rapid.T) {
 	}
 	w.batch = nil
 	w.keep()
+}
+
+// flush carries out what there is, if it is needed.
+func (w *writes) flush(t *rapid.T) {
+	if w.batch != nil {
+		return
+	}
+	if err := w.h.writes.flush(); err != nil {
+		t.Fatal(err)
+	}
+	w.keep()
+}
+
+// large makes the journal seem large.
+func (w *writes) large(*rapid.T) {
+	if j := w.h.writes.journal; j.size > 0 {
+		j.size = 2 * mostJournal
+	}
+}
+
+// noJournal is a change that the journal can't have when it happens.
+func (w *writes) noJournal(t *rapid.T) {
+	j := w.h.writes.journal
+	works := j.file
+	var err error
+	if j.file, err = os.Open(w.path); err != nil { // for reading only
+		t.Fatal(err)
+	}
+	w.life++
+	e := work.NewEvent(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "id")), work.EventSpec{Message: fmt.Sprint(w.life)})
+	if err := w.h.writes.Put(context.Background(), work.EventsType, e); err != nil {
+		t.Fatal(err)
+	}
+	w.model[e.Metadata().ID()] = e.TypedSpec().Message
+	failure := w.h.writes.keep()
+	if failure == nil { // it was written anew
+		_ = works.Close()
+	} else {
+		_ = j.file.Close()
+		j.file = works
+	}
+	w.keep() // as with the next change
 }
 
 func (w *writes) fail(t *rapid.T) {
@@ -175,7 +219,7 @@ func (w *writes) kill(t *rapid.T) {
 
 // losePower has the file system forget what a journal became since before a transaction. When the database has all, that changes nothing.
 func (w *writes) losePower(t *rapid.T) {
-	if w.batch != nil || len(w.h.writes.pending) > 0 || w.old == nil {
+	if w.batch != nil || !w.h.writes.clean() || w.old == nil {
 		return
 	}
 	if err := os.WriteFile(w.path+".journal", w.old, 0o600); err != nil {
@@ -193,87 +237,9 @@ func (w *writes) check(t *rapid.T) {
 			t.Fatalf("%v is pending, and nowhere", at)
 		}
 	}
-	if b.writing == nil && len(b.pending) == 0 && b.journal.size > 0 {
+	if b.clean() && b.journal.size > 0 {
 		t.Fatalf("the database has all, and the journal %d bytes", b.journal.size)
 	}
-}
-
-// TestADatabaseThatCannotBeWritten: what comes and goes meanwhile leaves nothing behind, and what is there is shown by the next process.
-func TestADatabaseThatCannotBeWritten(t *testing.T) {
-	if err := registry.Register(); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "history.db")
-	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.writes.close()
-	for i := range 1000 {
-		e := work.NewEvent(fmt.Sprint(i), work.EventSpec{Message: "words"})
-		if err := h.writes.Put(t.Context(), work.EventsType, e); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.writes.end(h.writes.begin(), unix.EIO); err == nil {
-			t.Fatal("it was written")
-		}
-		if i >= 10 {
-			gone := work.NewEvent(fmt.Sprint(i-10), work.EventSpec{})
-			if err := h.writes.Destroy(t.Context(), work.EventsType, gone.Metadata()); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.writes.end(h.writes.begin(), unix.EIO); err == nil {
-				t.Fatal("it was written")
-			}
-		}
-		if err := h.writes.keep(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(h.writes.pending); n != 10 {
-		t.Errorf("%d are pending", n)
-	}
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := filed(t, path); len(got) != 10 || got["999"] != "words" {
-		t.Errorf("there is %v", got)
-	}
-}
-
-// TestAJournalThatCannotBeWrittenToTheDatabase: a process that can't write what an earlier one has left shows it all the same.
-func TestAJournalThatCannotBeWrittenToTheDatabase(t *testing.T) {
-	if err := registry.Register(); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "history.db")
-	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func(id, message string) {
-		t.Helper()
-		if err := h.writes.Put(t.Context(), work.EventsType, work.NewEvent(id, work.EventSpec{Message: message})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("1", "first")
-	put("2", "removed")
-	h.writes.close()
-	put("1", "second")
-	put("3", "third")
-	if err := h.writes.Destroy(t.Context(), work.EventsType, work.NewEvent("2", work.EventSpec{}).Metadata()); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	err = h.writes.Load(t.Context(), func(_ resource.Type, r resource.Resource) error {
-		got[r.Metadata().ID()] = r.(*work.Event).TypedSpec().Message //nolint:forcetypeassert // the file has nothing else
-		return nil
-	})
-	if want := map[string]string{"1": "second", "3": "third"}; err != nil || !maps.Equal(got, want) {
-		t.Errorf("it shows %v, %v, want %v", got, err, want)
-	}
-	_ = h.Close()
 }
 
 // TestFullDisk: events that the disk has no room for are shown, and written when it has.
@@ -406,7 +372,7 @@ func TestDamagedWhileOpen(t *testing.T) {
 		p.history.writes.mu.Lock()
 		defer p.history.writes.mu.Unlock()
 		// A transaction that runs would write a whole file again.
-		return len(p.history.writes.filed) == 200 && len(p.history.writes.pending) == 0 && p.history.writes.writing == nil
+		return len(p.history.writes.filed) == 200 && p.history.writes.clean()
 	})
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)

@@ -21,15 +21,19 @@ type change struct {
 
 // changes are what a database doesn't have yet, and what it has.
 type changes struct {
-	// number is the last change's.
-	number uint64
+	// number is the last change's, stored that of the last one that the database has, or that was made good by a newer one there.
+	number, stored uint64
 	// pending waits for a transaction; writing is in one now, nil without one.
 	pending, writing map[place]change
 	// filed are the resources that the database has, or may have.
 	filed map[place]bool
-	// unnoted waits for the journal, the oldest first.
+	// unnoted waits for the journal, the oldest first. When it would be too much, there is nothing, and overrun is set.
 	unnoted []entry
+	overrun bool
 }
+
+// mostUnnoted bounds what waits for a journal that can't be written at the moment.
+const mostUnnoted = 2 * mostEvents
 
 // batch is the changes of one transaction: all up to a number, but those that an earlier transaction or a newer change replaced.
 type batch struct {
@@ -70,13 +74,21 @@ func (c *changes) remove(at place) {
 
 func (c *changes) note(at place) {
 	c.unnoted = append(c.unnoted, entry{c.pending[at].number, at.kind, at.id, c.pending[at].sealed})
+	if len(c.unnoted) > mostUnnoted {
+		c.unnoted, c.overrun = nil, true
+	}
 }
 
-// noted takes what the journal is to get.
-func (c *changes) noted() []entry {
-	out := c.unnoted
-	c.unnoted = nil
-	return out
+// noted takes what the journal is to get; not whole when there was too much.
+func (c *changes) noted() (fresh []entry, whole bool) {
+	fresh, whole = c.unnoted, !c.overrun
+	c.unnoted, c.overrun = nil, false
+	return fresh, whole
+}
+
+// clean reports whether the database has all.
+func (c *changes) clean() bool {
+	return len(c.pending) == 0 && c.writing == nil && c.number == c.stored
 }
 
 // take begins a transaction.
@@ -91,7 +103,8 @@ func (c *changes) take() batch {
 }
 
 // done ends a transaction that was carried out. What it has removed needs no other removal.
-func (c *changes) done() {
+func (c *changes) done(to uint64) {
+	c.stored = to
 	for at, is := range c.writing {
 		if is.sealed != nil {
 			continue

@@ -16,6 +16,8 @@ type journal struct {
 	file *os.File
 	// size is its size in bytes, least what it was when it was last written anew.
 	size, least int
+	// stale is whether it lacks a change, since it couldn't be written.
+	stale bool
 	// wake has the journal written.
 	wake chan struct{}
 }
@@ -80,8 +82,11 @@ func write(file *os.File, all []entry) (int, error) {
 // replace makes these the only entries.
 func (j *journal) replace(all ...entry) error {
 	if len(all) == 0 {
+		if err := j.file.Truncate(0); err != nil {
+			return errors.Wrap(err, "cannot empty the journal of the history")
+		}
 		j.size, j.least = 0, 0
-		return errors.Wrap(j.file.Truncate(0), "cannot empty the journal of the history")
+		return nil
 	}
 	next := j.path + ".new"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)

@@ -1,12 +1,20 @@
 package plane
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"github.com/croft-edge/croft/pkg/resources/registry"
+	"github.com/croft-edge/croft/pkg/resources/work"
 )
 
 // TestJournal: wherever a line was cut short, by a kill or a full disk, all other entries are there, in their order, and those that are left after it was
@@ -65,4 +73,130 @@ func TestJournal(t *testing.T) {
 		})
 		_ = j.file.Close()
 	})
+}
+
+// begun is a transaction.
+func begun(h *history) batch {
+	some, _ := h.writes.begin()
+	return some
+}
+
+// TestADatabaseThatCannotBeWritten: what comes and goes meanwhile leaves nothing behind, and what is there is shown by the next process.
+func TestADatabaseThatCannotBeWritten(t *testing.T) {
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.db")
+	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.writes.close()
+	for i := range 1000 {
+		e := work.NewEvent(fmt.Sprint(i), work.EventSpec{Message: "words"})
+		if err := h.writes.Put(t.Context(), work.EventsType, e); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.writes.end(begun(h), unix.EIO); err == nil {
+			t.Fatal("it was written")
+		}
+		if i >= 10 {
+			gone := work.NewEvent(fmt.Sprint(i-10), work.EventSpec{})
+			if err := h.writes.Destroy(t.Context(), work.EventsType, gone.Metadata()); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.writes.end(begun(h), unix.EIO); err == nil {
+				t.Fatal("it was written")
+			}
+		}
+		if err := h.writes.keep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(h.writes.pending); n != 10 {
+		t.Errorf("%d are pending", n)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := filed(t, path); len(got) != 10 || got["999"] != "words" {
+		t.Errorf("there is %v", got)
+	}
+}
+
+// TestAJournalThatCannotBeWrittenToTheDatabase: a process that can't write what an earlier one has left shows it all the same.
+func TestAJournalThatCannotBeWrittenToTheDatabase(t *testing.T) {
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.db")
+	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(id, message string) {
+		t.Helper()
+		if err := h.writes.Put(t.Context(), work.EventsType, work.NewEvent(id, work.EventSpec{Message: message})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1", "first")
+	put("2", "removed")
+	h.writes.close()
+	put("1", "second")
+	put("3", "third")
+	if err := h.writes.Destroy(t.Context(), work.EventsType, work.NewEvent("2", work.EventSpec{}).Metadata()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	err = h.writes.Load(t.Context(), func(_ resource.Type, r resource.Resource) error {
+		got[r.Metadata().ID()] = r.(*work.Event).TypedSpec().Message //nolint:forcetypeassert // the file has nothing else
+		return nil
+	})
+	if want := map[string]string{"1": "second", "3": "third"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("it shows %v, %v, want %v", got, err, want)
+	}
+	_ = h.Close()
+}
+
+// TestAJournalThatCannotBeOpened: what a later process finds in it again isn't taken for newer than what was written meanwhile.
+func TestAJournalThatCannotBeOpened(t *testing.T) {
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "history.db")
+	journal := path + ".journal"
+	read := func() *history {
+		t.Helper()
+		h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	put := func(h *history, message string) {
+		t.Helper()
+		if err := h.writes.Put(t.Context(), work.EventsType, work.NewEvent("1", work.EventSpec{Message: message})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := read()
+	h.writes.close()
+	for i := range 5 {
+		put(h, fmt.Sprint(i))
+		if err := h.writes.keep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(h.Close(), os.Rename(journal, journal+".away"), os.Mkdir(journal, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	h = read()
+	put(h, "newest")
+	if err := errors.Join(h.Close(), os.Remove(journal), os.Rename(journal+".away", journal)); err != nil {
+		t.Fatal(err)
+	}
+	if got := filed(t, path); got["1"] != "newest" {
+		t.Errorf("there is %v", got)
+	}
 }
