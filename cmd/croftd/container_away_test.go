@@ -3,13 +3,12 @@ package main_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/resources"
-	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -22,13 +21,7 @@ type containerd struct {
 // newContainerd makes one that works.
 func newContainerd(t *testing.T) *containerd {
 	t.Helper()
-	f, err := os.CreateTemp("", "croft-containerd-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = f.Close()
-	t.Cleanup(func() { _ = os.Remove(f.Name()) })
-	c := &containerd{t, f.Name()}
+	c := &containerd{t, filepath.Join(t.TempDir(), "containerd")}
 	c.works()
 	return c
 }
@@ -57,20 +50,9 @@ func (c *containerd) is(script string) {
 // phase waits until the container module is in a phase for a reason, and says something.
 func (b *boxes) phase(want, why, says string) {
 	b.Helper()
-	var m host.ModuleSpec
-	var running resources.Condition
 	b.Until(nodetest.Soon, "the container module is "+want+" "+why+" "+says, func() bool {
-		s, err := b.n.TryStatus()
-		if err != nil {
-			return false
-		}
-		for _, m = range s.Modules {
-			if m.Name == node.ContainerModule {
-				running, _ = resources.Find(m.Conditions, host.Running)
-				return m.Phase == want && running.Reason == why && strings.Contains(m.Error, says)
-			}
-		}
-		return false
+		m, reason := b.module(node.ContainerModule)
+		return m.Phase == want && reason == why && strings.Contains(m.Error, says)
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources"
+	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -143,6 +145,23 @@ func (b *boxes) only(want ...*workload.Reservation) []node.ContainerInfo {
 		b.Errorf("%d shims run for %d containers", shims, len(want))
 	}
 	return have
+}
+
+// module is a module as the node shows it, and the reason of its condition Running.
+func (b *boxes) module(name string) (m host.ModuleSpec, reason string) {
+	b.Helper()
+	s, err := b.n.TryStatus()
+	if err != nil {
+		return m, ""
+	}
+	for _, m = range s.Modules {
+		if m.Name == name {
+			running, _ := resources.Find(m.Conditions, host.Running)
+			return m, running.Reason
+		}
+	}
+	b.Fatalf("the node shows no module %s", name)
+	return m, ""
 }
 
 // mentions fails unless text contains all of the words.

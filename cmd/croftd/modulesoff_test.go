@@ -8,27 +8,8 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/resources"
-	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/workload"
 )
-
-// module is a module as the node shows it, and the reason of its condition Running.
-func (z *zdbs) module(name string) (m host.ModuleSpec, reason string) {
-	z.Helper()
-	s, err := z.n.TryStatus()
-	if err != nil {
-		return m, ""
-	}
-	for _, m = range s.Modules {
-		if m.Name == name {
-			running, _ := resources.Find(m.Conditions, host.Running)
-			return m, running.Reason
-		}
-	}
-	z.Fatalf("the node shows no module %s", name)
-	return m, ""
-}
 
 // A module that the operator switches off refuses new workloads, closes once the last of its own has left, stays closed over a restart of the node,
 // and is opened again; other workloads and modules notice nothing, and the node is ready all the time.

@@ -75,6 +75,26 @@ func TestJournal(t *testing.T) {
 	})
 }
 
+// read opens a history.
+func read(t *testing.T, path string) *history {
+	t.Helper()
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func putEvent(t *testing.T, h *history, id, message string) {
+	t.Helper()
+	if err := h.writes.Put(t.Context(), work.EventsType, work.NewEvent(id, work.EventSpec{Message: message})); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // begun is a transaction.
 func begun(h *history) batch {
 	some, _ := h.writes.begin()
@@ -83,20 +103,11 @@ func begun(h *history) batch {
 
 // TestADatabaseThatCannotBeWritten: what comes and goes meanwhile leaves nothing behind, and what is there is shown by the next process.
 func TestADatabaseThatCannotBeWritten(t *testing.T) {
-	if err := registry.Register(); err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "history.db")
-	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := read(t, path)
 	h.writes.close()
 	for i := range 1000 {
-		e := work.NewEvent(fmt.Sprint(i), work.EventSpec{Message: "words"})
-		if err := h.writes.Put(t.Context(), work.EventsType, e); err != nil {
-			t.Fatal(err)
-		}
+		putEvent(t, h, fmt.Sprint(i), "words")
 		if err := h.writes.end(begun(h), unix.EIO); err == nil {
 			t.Fatal("it was written")
 		}
@@ -124,32 +135,20 @@ func TestADatabaseThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestAJournalThatCannotBeWrittenToTheDatabase: a process that can't write what an earlier one has left shows it all the same.
-func TestAJournalThatCannotBeWrittenToTheDatabase(t *testing.T) {
-	if err := registry.Register(); err != nil {
-		t.Fatal(err)
-	}
+// TestWhatWaitsIsLoaded: what isn't in the database yet is shown as if it were.
+func TestWhatWaitsIsLoaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func(id, message string) {
-		t.Helper()
-		if err := h.writes.Put(t.Context(), work.EventsType, work.NewEvent(id, work.EventSpec{Message: message})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("1", "first")
-	put("2", "removed")
+	h := read(t, path)
+	putEvent(t, h, "1", "first")
+	putEvent(t, h, "2", "removed")
 	h.writes.close()
-	put("1", "second")
-	put("3", "third")
+	putEvent(t, h, "1", "second")
+	putEvent(t, h, "3", "third")
 	if err := h.writes.Destroy(t.Context(), work.EventsType, work.NewEvent("2", work.EventSpec{}).Metadata()); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	err = h.writes.Load(t.Context(), func(_ resource.Type, r resource.Resource) error {
+	err := h.writes.Load(t.Context(), func(_ resource.Type, r resource.Resource) error {
 		got[r.Metadata().ID()] = r.(*work.Event).TypedSpec().Message //nolint:forcetypeassert // the file has nothing else
 		return nil
 	})
@@ -161,29 +160,12 @@ func TestAJournalThatCannotBeWrittenToTheDatabase(t *testing.T) {
 
 // TestAJournalThatCannotBeOpened: what a later process finds in it again isn't taken for newer than what was written meanwhile.
 func TestAJournalThatCannotBeOpened(t *testing.T) {
-	if err := registry.Register(); err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "history.db")
 	journal := path + ".journal"
-	read := func() *history {
-		t.Helper()
-		h, err := readHistory(path, make([]byte, keyBytes), zerolog.Nop())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
-	put := func(h *history, message string) {
-		t.Helper()
-		if err := h.writes.Put(t.Context(), work.EventsType, work.NewEvent("1", work.EventSpec{Message: message})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h := read()
+	h := read(t, path)
 	h.writes.close()
 	for i := range 5 {
-		put(h, fmt.Sprint(i))
+		putEvent(t, h, "1", fmt.Sprint(i))
 		if err := h.writes.keep(); err != nil {
 			t.Fatal(err)
 		}
@@ -191,8 +173,8 @@ func TestAJournalThatCannotBeOpened(t *testing.T) {
 	if err := errors.Join(h.Close(), os.Rename(journal, journal+".away"), os.Mkdir(journal, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	h = read()
-	put(h, "newest")
+	h = read(t, path)
+	putEvent(t, h, "1", "newest")
 	if err := errors.Join(h.Close(), os.Remove(journal), os.Rename(journal+".away", journal)); err != nil {
 		t.Fatal(err)
 	}

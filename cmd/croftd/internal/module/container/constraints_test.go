@@ -38,7 +38,7 @@ func TestAnOldContainerdIsAnUnmetConstraint(t *testing.T) {
 	})
 	begin := func(binary string) error {
 		settings := config.Config{StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "run"), Containers: config.Containers{
-			OwnContainerd: true, ContainerdBinary: binary, Cgroup: "croft-old-containerd",
+			OwnContainerd: true, ContainerdBinary: binary, Cgroup: "croft-" + filepath.Base(filepath.Dir(dir)),
 		}}
 		m, err := Descriptor().Open(t.Context(), module.Host{Config: settings, Log: zerolog.Nop()})
 		if err == nil {
