@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/filelock"
+	"github.com/croft-edge/croft/pkg/memory"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, c ServeConfig, open func(ctx context.Context, s 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s := newServer(c, stop, log)
-	s.Background("memory", func(ctx context.Context) { GiveBack(ctx, giveBackEvery, c.WorthGiving) })
+	s.Background("memory", func(ctx context.Context) { memory.GiveBack(ctx, giveBackEvery, c.WorthGiving) })
 	end, err := open(ctx, s, log)
 	if err == nil {
 		err = s.run(ctx, folder)

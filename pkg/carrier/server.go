@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/memory"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -64,7 +65,7 @@ func (s *Server) Background(name string, run func(ctx context.Context)) {
 
 // about is the answer to opInfo and opStop.
 func (s *Server) about() any {
-	info := s.info(Info{PID: os.Getpid(), Protocol: s.kind.Protocol, Version: s.version, Started: s.started, Memory: RSSAnon()})
+	info := s.info(Info{PID: os.Getpid(), Protocol: s.kind.Protocol, Version: s.version, Started: s.started, Memory: memory.Anonymous()})
 	return infoAnswer[any]{Info: &info}
 }
 

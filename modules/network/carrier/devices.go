@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
-	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/memory"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -66,7 +66,7 @@ func (d *devices) set(id string, c wireguard.Config) error {
 		d.drop(old, c.Namespace != old.config.Namespace || c.Name != old.config.Name)
 	}
 	// A device of memory that was another's would have all of its buffers written, once.
-	carrier.GiveBackNow(d.dropped, worthGiving)
+	memory.GiveBackNow(d.dropped, worthGiving)
 	d.dropped = false
 	h, err := openDevice(id, c, d.tuning, d.log)
 	if err != nil {

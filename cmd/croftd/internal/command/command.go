@@ -37,11 +37,22 @@ func Main(v node.Version, modules []module.Descriptor, args []string, out, errs 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go untilSignal(ctx, stop)
-	err := croftd{version: v, modules: modules}.app(out, errs).RunContext(ctx, args)
+	run, err := croftd{version: v, modules: modules}.parse(ctx, args, out, errs)
+	if err == nil && run != nil {
+		err = run(ctx)
+	}
 	if err != nil {
 		_, _ = fmt.Fprintln(errs, "croftd:", err)
 	}
 	return status(err)
+}
+
+// parse parses the command line, and does what it says, but for what runs until it is stopped: that is returned, nil if there is none. The
+// tables of commands and flags, about a MiB, aren't kept while it runs.
+func (p croftd) parse(ctx context.Context, args []string, out, errs io.Writer) (asked service, err error) {
+	p.asked = &asked
+	err = p.app(out, errs).RunContext(ctx, args)
+	return asked, err
 }
 
 // untilSignal stops the process gracefully at the first signal, at once at the second.

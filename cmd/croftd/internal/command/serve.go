@@ -24,7 +24,12 @@ import (
 type croftd struct {
 	version node.Version
 	modules []module.Descriptor
+	// asked is set to the process of the node that the command line asks for, if any.
+	asked *service
 }
+
+// service is a process of the node, which runs until ctx is done.
+type service func(ctx context.Context) error
 
 // serveCommands run until they are stopped: the whole node, the modules without commands for a stopped
 // node, and the engine.
@@ -88,37 +93,43 @@ func (p croftd) stopped(run func(ctx context.Context, o module.Order) error) cli
 	}
 }
 
-// serve runs that process of the node until it is stopped.
+// serve asks for that process of the node.
 func (p croftd) serve(process string) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.Args().Present() {
 			return usage(errors.Errorf("cannot use %q: croftd %s takes no arguments", c.Args().First(), c.Command.Name))
 		}
-		// From here on: what changes after the settings were read is read once the node runs.
-		hangups := make(chan os.Signal, 1)
-		signal.Notify(hangups, syscall.SIGHUP)
-		defer signal.Stop(hangups)
 		from := p.from(c)
-		loaded, err := config.Load(from)
-		if err != nil {
-			return usage(err)
-		}
-		if err := p.checkBus(process, loaded.Config); err != nil {
-			return usage(err)
-		}
-		if err := needRoot("a node makes loop devices, btrfs pools and mounts, and keeps its key where only root can read it"); err != nil {
-			return err
-		}
-		tap := debug.NewTap(output(loaded.Config))
-		log := logger(loaded.Config, tap).With().Str("part", process).Logger()
-		if loaded.File != "" {
-			log.Info().Str("file", loaded.File).Msg("settings read from a file")
-		}
-		for _, name := range loaded.Ignored {
-			log.Warn().Str("name", name).Msg("environment variable ignored: it isn't a setting")
-		}
-		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Loaded: loaded, Reload: func() (*config.Loaded, []error) { return config.Check(from) }, Hangups: hangups, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
+		*p.asked = func(ctx context.Context) error { return p.run(ctx, process, from) }
+		return nil
 	}
+}
+
+// run runs that process of the node until it is stopped.
+func (p croftd) run(ctx context.Context, process string, from config.From) error {
+	// From here on: what changes after the settings were read is read once the node runs.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	loaded, err := config.Load(from)
+	if err != nil {
+		return usage(err)
+	}
+	if err := p.checkBus(process, loaded.Config); err != nil {
+		return usage(err)
+	}
+	if err := needRoot("a node makes loop devices, btrfs pools and mounts, and keeps its key where only root can read it"); err != nil {
+		return err
+	}
+	tap := debug.NewTap(output(loaded.Config))
+	log := logger(loaded.Config, tap).With().Str("part", process).Logger()
+	if loaded.File != "" {
+		log.Info().Str("file", loaded.File).Msg("settings read from a file")
+	}
+	for _, name := range loaded.Ignored {
+		log.Warn().Str("name", name).Msg("environment variable ignored: it isn't a setting")
+	}
+	return daemon.Run(ctx, daemon.Config{Config: loaded.Config, Loaded: loaded, Reload: func() (*config.Loaded, []error) { return config.Check(from) }, Hangups: hangups, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
 }
 
 func (p croftd) checkBus(process string, c config.Config) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/memory"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -84,6 +85,10 @@ func Run(ctx context.Context, c Config) error {
 	parts := supervise.New(c.Log)
 	err := d.start(ctx, parts)
 	if err == nil {
+		parts.Start(supervise.Part{Name: "memory", Run: func(ctx context.Context) error {
+			memory.KeepLow(ctx)
+			return nil
+		}})
 		d.tell(systemd.SdNotifyReady)
 		c.Log.Info().Msg("started")
 		told := context.AfterFunc(ctx, func() {

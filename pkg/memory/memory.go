@@ -1,0 +1,103 @@
+// Package memory returns to the system what a process's heap doesn't need any longer: Go's garbage collector lets garbage gather until
+// there is as much of it as of what is in use, and keeps for minutes what a burst needed.
+package memory
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// GiveBack returns a burst's free memory to the system, until ctx is done, whenever
+// there are more than worth bytes of it.
+func GiveBack(ctx context.Context, every time.Duration, worth uint64) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			GiveBackNow(false, worth)
+		}
+	}
+}
+
+// GiveBackNow does that once; with must, whatever amount is free.
+func GiveBackNow(must bool, worth uint64) {
+	free := read("/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes")
+	if must || free[0]+free[1] > worth {
+		debug.FreeOSMemory()
+	}
+}
+
+// What KeepLow goes by.
+const (
+	// shortestRest is how long the memory of a burst may be kept in any case.
+	shortestRest = 5 * time.Second
+	// restShare is how many times as long as a collection took is no other: they take a thousandth of the time.
+	restShare = 1000
+	// leastGarbage is what may gather in any case, in bytes.
+	leastGarbage = 2 << 20
+)
+
+// KeepLow collects a process's garbage and returns its free memory, at once and then until ctx is done, when half as much was allocated
+// as is in use, but seldom if that takes long. A process that does little then holds little more than what is in use, where by itself it
+// would hold up to twice that.
+func KeepLow(ctx context.Context) {
+	for {
+		began, allocated := time.Now(), allocations()
+		debug.FreeOSMemory()
+		rest := time.NewTimer(max(shortestRest, restShare*time.Since(began)))
+		for ; ; rest.Reset(shortestRest) {
+			select {
+			case <-ctx.Done():
+				rest.Stop()
+				return
+			case <-rest.C:
+			}
+			if due(allocated, allocations(), read("/gc/heap/live:bytes")[0]) {
+				break
+			}
+		}
+	}
+}
+
+// due reports whether so much may be garbage, in bytes, that it is worth a collection, whose cost is proportional to what is in use.
+func due(before, now, live uint64) bool { return now-before >= max(leastGarbage, live/2) }
+
+// allocations is how much was allocated on the heap since the process started, in bytes.
+func allocations() uint64 { return read("/gc/heap/allocs:bytes")[0] }
+
+// read reads metrics of the runtime, in bytes.
+func read(names ...string) []uint64 {
+	samples := make([]metrics.Sample, len(names))
+	for i, name := range names {
+		samples[i].Name = name
+	}
+	metrics.Read(samples)
+	values := make([]uint64, len(names))
+	for i, s := range samples {
+		values[i] = s.Value.Uint64()
+	}
+	return values
+}
+
+// Anonymous is this process's anonymous memory, RssAnon, in bytes; 0 if it is unknown.
+func Anonymous() uint64 {
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(raw)) {
+		if value, found := strings.CutPrefix(line, "RssAnon:"); found {
+			kib, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
