@@ -12,7 +12,9 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 	pshost "github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/vishvananda/netlink"
 
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -94,25 +96,25 @@ type nic struct {
 	addresses []netip.Addr
 }
 
+// readInterfaces reads all at once: the kernel tells the addresses of one interface only with those of all others, and a node has hundreds.
 func readInterfaces() ([]nic, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list network interfaces")
 	}
-	var nics []nic
+	addresses, err := netns.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list the addresses of network interfaces")
+	}
+	of := map[int][]netip.Addr{}
+	for _, a := range addresses {
+		if address, ok := netip.AddrFromSlice(a.IP); ok {
+			of[a.LinkIndex] = append(of[a.LinkIndex], address.Unmap())
+		}
+	}
+	nics := make([]nic, 0, len(interfaces))
 	for _, i := range interfaces {
-		n := nic{name: i.Name, up: i.Flags&net.FlagUp != 0}
-		addresses, err := i.Addrs()
-		if err != nil {
-			// It may have gone since it was listed.
-			continue
-		}
-		for _, a := range addresses {
-			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-				n.addresses = append(n.addresses, prefix.Addr().Unmap())
-			}
-		}
-		nics = append(nics, n)
+		nics = append(nics, nic{name: i.Name, up: i.Flags&net.FlagUp != 0, addresses: of[i.Index]})
 	}
 	return nics, nil
 }

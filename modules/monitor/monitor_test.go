@@ -131,6 +131,41 @@ func TestRealInterfaces(t *testing.T) {
 	}
 }
 
+// TestInterfacesAreTheSystems holds that each interface has its own addresses, though they are read together.
+func TestInterfacesAreTheSystems(t *testing.T) {
+	texts := func(of []netip.Addr) []string {
+		var out []string
+		for _, a := range of {
+			out = append(out, a.String())
+		}
+		slices.Sort(out)
+		return out
+	}
+	read := map[string][]string{}
+	nics, err := readInterfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nics {
+		read[n.name] = texts(n.addresses)
+	}
+	one, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses, err := one.Addrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []netip.Addr
+	for _, a := range addresses {
+		want = append(want, netip.MustParsePrefix(a.String()).Addr())
+	}
+	if len(want) == 0 || !slices.Equal(read["lo"], texts(want)) {
+		t.Errorf("lo has %v, read were %v", want, read["lo"])
+	}
+}
+
 func TestAddressesAreOfThisMachine(t *testing.T) {
 	info, err := made(t, Config{}).Host().Info()
 	if err != nil {
