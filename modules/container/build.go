@@ -40,6 +40,7 @@ type rootMaker interface {
 // the container in containerd.
 type builder struct {
 	daemon  tasks.Daemon
+	labels  *tasks.Labels
 	table   *managed.Table
 	roots   rootMaker
 	secrets *secret.Store
@@ -99,6 +100,7 @@ func (b builder) build(ctx context.Context, held *managed.Container, p plan.Plan
 	// one, and it would stay for a day where containerd is killed meanwhile.
 	in := leases.WithLease(b.daemon.Namespace(ctx, p.Spec.User), held.ID)
 	began := time.Now()
+	defer b.labels.Forget(p.Spec.User) // containerd's event comes later
 	inContainerd, err := c.NewContainer(in, held.ID,
 		client.WithSpec(built),
 		client.WithRuntime(runtimeName, b.runtime.Options(runc.Program)),

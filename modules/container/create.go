@@ -127,11 +127,13 @@ func (c creator) mayTake(ctx context.Context, asked node.ContainerSpec) error {
 }
 
 // claim adds the hash to a container of a croft that wrote none.
-func (c creator) claim(ctx context.Context, held *managed.Container, found client.Container, hash string) error {
+func (c creator) claim(ctx context.Context, held *managed.Container, found client.Container, asked node.ContainerSpec) error {
 	r, _ := c.table.Record(held.ID)
+	hash := asked.Hash
 	if hash == "" || r.Hash == hash {
 		return nil
 	}
+	defer c.index.Labels.Forget(asked.User) // containerd's event comes later
 	if _, err := found.SetLabels(ctx, map[string]string{plan.LabelHash: hash}); err != nil {
 		return containerd.Error(err, "label container %s", held.ID)
 	}
@@ -153,7 +155,7 @@ func (c creator) settle(ctx context.Context, held *managed.Container, p plan.Pla
 	default:
 		var matches bool
 		if matches, err = c.matches(in, held, found, p); err == nil && matches {
-			err = c.claim(in, held, found, p.Spec.Hash)
+			err = c.claim(in, held, found, p.Spec)
 		}
 		if err != nil || matches {
 			return nil, err

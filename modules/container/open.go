@@ -89,6 +89,7 @@ func openLocked(ctx context.Context, c Config, told *changes.Hub, images openIma
 // wire makes the parts of an opened module that change and show containers.
 func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, cleaner leftovers.Cleaner, told *changes.Hub) {
 	index := c.index(m.daemon)
+	index.Labels = &tasks.Labels{}
 	launchRuntime := launch.Runtime{Dir: c.runcDir(), Wrapper: c.wrapper(), ShimGroup: c.groups().MakeShims}
 	m.launcher = launch.New(launch.Config{
 		Daemon: m.daemon, RootFS: m.roots, Outputs: m.outputs, Records: m.table, Leftovers: cleaner,
@@ -112,7 +113,7 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 			index: index, table: m.table, images: m.images, roots: m.roots, secrets: secrets, launcher: m.launcher,
 			remover: remover, viewer: viewer, init: c.Init, background: m.background, log: c.Log,
 			builder: builder{
-				daemon: m.daemon, table: m.table, roots: m.roots, secrets: secrets, outputs: m.outputs, groups: c.groups(),
+				daemon: m.daemon, labels: index.Labels, table: m.table, roots: m.roots, secrets: secrets, outputs: m.outputs, groups: c.groups(),
 				runtime: launchRuntime, host: runtime.host, limits: limits{pids: c.PIDs, ioWeight: c.IOWeight}, log: c.Log,
 			},
 		},

@@ -39,18 +39,23 @@ func (c Config) confine(pid int) {
 	if len(missing) > 0 {
 		c.Log.Warn().Str("step", "containerd").Strs("missing", missing).Msg("this machine can't hold all limits of containerd")
 	}
-	c.moveShims(pid)
+	c.moveShims(c.ownGroup(), pid)
 }
 
-// moveShims moves shims from containerd's group to the group of shims: those of
-// containers that were made before there was such a group. Their memory is the containers', and
-// the end of a shim would end its container.
-func (c Config) moveShims(pid int) {
-	if c.Shims == "" {
-		return
-	}
+// ownGroup is containerd's group; an empty one where it isn't found.
+func (c Config) ownGroup() cgroup.Group {
 	own, err := cgroup.Beside(c.group())
 	if err != nil {
+		return cgroup.Group{}
+	}
+	return own
+}
+
+// moveShims moves shims from containerd's group, own, to the group of shims: those of
+// containers that were made before there was such a group. Their memory is the containers', and
+// the end of a shim would end its container. pid is containerd's.
+func (c Config) moveShims(own cgroup.Group, pid int) {
+	if c.Shims == "" {
 		return
 	}
 	for _, other := range own.PIDs() {

@@ -24,6 +24,7 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 	defer close(d.ended)
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()
+	own := d.cfg.ownGroup()
 	for {
 		select {
 		case <-ctx.Done():
@@ -31,13 +32,14 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 			return
 		case <-tick.C:
 			d.cfg.boundLog(maxLog)
-			d.cfg.moveShims(p.PID())
+			d.cfg.moveShims(own, p.PID())
 		case <-p.Done():
 			d.cfg.Log.Warn().Str("step", "containerd").Int("pid", p.PID()).Msg("containerd has ended")
 			p.Close()
 			if p = d.again(ctx); p == nil {
 				return
 			}
+			own = d.cfg.ownGroup()
 		}
 	}
 }

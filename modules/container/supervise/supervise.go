@@ -6,6 +6,7 @@ package supervise
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	apievents "github.com/containerd/containerd/api/events"
@@ -123,8 +124,11 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer s.cfg.Changes.Lost()
-	told, failed := c.EventService().Subscribe(ctx, `topic~="^/tasks/(exit|delete|paused|resumed)$"`, `topic~="^/containers/(update|delete)$"`)
+	defer func() {
+		s.cfg.Index.Labels.Lost()
+		s.cfg.Changes.Lost()
+	}()
+	told, failed := c.EventService().Subscribe(ctx, `topic~="^/tasks/(exit|delete|paused|resumed)$"`, `topic~="^/containers/(create|update|delete)$"`)
 	if err := s.look(ctx); err != nil {
 		return err
 	}
@@ -146,6 +150,7 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 		case e := <-told:
 			s.handle(e)
 		case <-live.C:
+			s.cfg.Index.Labels.Live()
 			s.cfg.Changes.Lost()
 		case <-tick.C:
 			tick.Reset(every)
@@ -159,9 +164,12 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 // handle handles one event: it tells the change, and records the exit of a container's first
 // process.
 func (s *Supervisor) handle(e *events.Envelope) {
-	_, ours := s.cfg.Daemon.UserOf(e.Namespace)
+	user, ours := s.cfg.Daemon.UserOf(e.Namespace)
 	if !ours || e.Event == nil {
 		return
+	}
+	if strings.HasPrefix(e.Topic, "/containers/") {
+		s.cfg.Index.Labels.Forget(user)
 	}
 	decoded, err := typeurl.UnmarshalAny(e.Event)
 	if err != nil {

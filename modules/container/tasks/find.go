@@ -28,6 +28,8 @@ type Index struct {
 	// LikelyUser is the user who probably has the container of an ID, whose namespace is searched
 	// first; empty when unknown.
 	LikelyUser func(id string) string
+	// Labels keeps what All has listed; nil keeps nothing.
+	Labels *Labels
 }
 
 // User is the user whose container has that ID. NotExist when there is none.

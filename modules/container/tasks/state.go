@@ -45,7 +45,7 @@ func StateOf(ctx context.Context, c client.Container, t client.Task, status clie
 	return s, nil
 }
 
-// All are the states of all containers by their IDs. It makes two calls a user.
+// All are the states of all containers by their IDs. It makes up to three calls a user.
 func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 	users, err := x.Daemon.Users(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			seen, err := statesOf(x.Daemon.Namespace(ctx, user), c, user)
+			seen, err := x.statesOf(x.Daemon.Namespace(ctx, user), c, user)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -82,34 +82,67 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 }
 
 // statesOf are the states of one user's containers. ctx has the user's namespace.
-func statesOf(ctx context.Context, c *client.Client, user string) (map[string]RuntimeState, error) {
+func (x Index) statesOf(ctx context.Context, c *client.Client, user string) (map[string]RuntimeState, error) {
+	running, err := tasksOf(ctx, c, user)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for id := range running {
+		ids[id] = true
+	}
+	if kept, ok := x.Labels.kept(user, ids); ok {
+		return states(user, kept, running), nil
+	}
+	epoch := x.Labels.now()
 	all, err := c.ContainerService().List(ctx, `labels."`+plan.LabelReservation+`"`)
 	if err != nil {
 		return nil, containerd.Error(err, "list the containers of user %s", user)
 	}
-	out := map[string]RuntimeState{}
+	listed := map[string]map[string]string{}
 	for _, one := range all {
 		if one.Labels[plan.LabelReservation] == one.ID {
-			out[one.ID] = RuntimeState{User: user, Labels: one.Labels}
+			listed[one.ID] = one.Labels
 		}
 	}
-	if len(out) == 0 {
-		return out, nil
+	x.Labels.keep(user, epoch, listed)
+	if len(listed) == 0 {
+		return map[string]RuntimeState{}, nil
 	}
-	running, err := c.TaskService().List(ctx, &tasks.ListTasksRequest{})
+	// Tasks are listed after containers: one that was just made isn't shown without its task.
+	if running, err = tasksOf(ctx, c, user); err != nil {
+		return nil, err
+	}
+	return states(user, listed, running), nil
+}
+
+// states joins containers and tasks, both by their IDs.
+func states(user string, labels map[string]map[string]string, running map[string]*taskstate.Process) map[string]RuntimeState {
+	out := make(map[string]RuntimeState, len(labels))
+	for id, l := range labels {
+		s := RuntimeState{User: user, Labels: l}
+		if t := running[id]; t != nil {
+			s.PID, s.Status = t.Pid, t.Status
+		}
+		out[id] = s
+	}
+	return out
+}
+
+// tasksOf are the tasks in one user's namespace, by their containers' IDs.
+func tasksOf(ctx context.Context, c *client.Client, user string) (map[string]*taskstate.Process, error) {
+	listed, err := c.TaskService().List(ctx, &tasks.ListTasksRequest{})
 	if err != nil {
 		return nil, containerd.Error(err, "list the tasks of the containers of user %s", user)
 	}
-	for _, t := range running.Tasks {
+	out := make(map[string]*taskstate.Process, len(listed.Tasks))
+	for _, t := range listed.Tasks {
 		// containerd 1.6 fills in one of the two.
 		id := t.ContainerID
 		if id == "" {
 			id = t.ID
 		}
-		if s, ok := out[id]; ok {
-			s.PID, s.Status = t.Pid, t.Status
-			out[id] = s
-		}
+		out[id] = t
 	}
 	return out, nil
 }
