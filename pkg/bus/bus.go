@@ -2,6 +2,7 @@ package bus
 
 import (
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -81,10 +82,12 @@ func channelName(module string, object zbus.ObjectID, event string) string {
 
 // moduleForm is the form of names of modules, objects and versions: these
 // become keys, and the dot between them must stay the only separator.
-var moduleForm = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+var moduleForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+})
 
 func checkModule(name string) error {
-	if !moduleForm.MatchString(name) {
+	if !moduleForm().MatchString(name) {
 		return node.Errorf(node.Invalid, "cannot use %q as a module's name: allowed are letters, digits, - and _", name)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"regexp"
+	"sync"
 
 	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
@@ -32,7 +33,9 @@ type method struct {
 }
 
 // versionForm is the form of an object's version; empty is allowed too.
-var versionForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]{0,31}$`)
+var versionForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]{0,31}$`)
+})
 
 // Register serves implementation as an object of the server's module. C is the
 // contract, an interface; only its methods can be called. Those of the form
@@ -57,10 +60,10 @@ func Register[C any](s *Server, id zbus.ObjectID, implementation C) error {
 
 // checkObject says what is wrong with an object's name and version.
 func checkObject(id zbus.ObjectID) error {
-	if !moduleForm.MatchString(id.Name) {
+	if !moduleForm().MatchString(id.Name) {
 		return node.Errorf(node.Invalid, "cannot register %q: a name has letters, digits, - and _", id)
 	}
-	if id.Version != "" && !versionForm.MatchString(string(id.Version)) {
+	if id.Version != "" && !versionForm().MatchString(string(id.Version)) {
 		return node.Errorf(node.Invalid, "cannot register %q: a version has letters, digits, dots and -", id)
 	}
 	return nil

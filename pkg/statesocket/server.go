@@ -10,7 +10,6 @@ import (
 	"github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
-	"github.com/cosi-project/runtime/pkg/state/protobuf/server"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
@@ -88,7 +87,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.gate.call), grpc.StreamInterceptor(s.gate.stream), grpc.WaitForHandlers(true),
 	)
-	v1alpha1.RegisterStateServer(s.grpc, server.NewState(guard(checked{config.State, config.Check}, limits)))
+	v1alpha1.RegisterStateServer(s.grpc, newService(guard(checked{config.State, config.Check}, limits)))
 	return s, nil
 }
 

@@ -36,15 +36,7 @@ type Metadata struct {
 // NewDocument makes the document of a resource, of a registered type or not.
 func NewDocument(r resource.Resource) (Document, error) {
 	md := r.Metadata()
-	p, err := protobuf.FromResource(r)
-	if err != nil {
-		return Document{}, errors.Wrapf(err, "cannot show %s %s", md.Type(), md.ID())
-	}
-	m, err := p.Marshal()
-	if err != nil {
-		return Document{}, errors.Wrapf(err, "cannot show %s %s", md.Type(), md.ID())
-	}
-	spec, err := yamljson.ToJSON([]byte(m.GetSpec().GetYamlSpec()))
+	spec, err := specOf(r)
 	if err != nil {
 		return Document{}, errors.Wrapf(err, "cannot show %s %s", md.Type(), md.ID())
 	}
@@ -56,6 +48,28 @@ func NewDocument(r resource.Resource) (Document, error) {
 		},
 		Spec: spec,
 	}, nil
+}
+
+// specOf is the JSON of a resource's spec. One of a node has it as YAML, or as JSON where this program has asked for that.
+func specOf(r resource.Resource) (json.RawMessage, error) {
+	if !resource.IsTombstone(r) {
+		if spec, ok := JSON(r.Spec()); ok {
+			return spec, nil
+		}
+	}
+	p, err := protobuf.FromResource(r)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	text := []byte(m.GetSpec().GetYamlSpec())
+	if bytes.HasPrefix(text, []byte("{\"")) && json.Valid(text) {
+		return text, nil
+	}
+	return yamljson.ToJSON(text)
 }
 
 // Values is the spec as json.Unmarshal reads it, with numbers as they are written.

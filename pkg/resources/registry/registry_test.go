@@ -3,6 +3,7 @@ package registry_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/registry"
 	"github.com/croft-edge/croft/pkg/stateview"
+	"github.com/croft-edge/croft/pkg/yamljson"
 )
 
 func TestDefinitions(t *testing.T) {
@@ -72,6 +74,42 @@ func TestSpecs(t *testing.T) {
 				t.Errorf("a change of a copy has changed its original: %+v", r.Spec())
 			}
 		})
+	}
+}
+
+// TestJSON: a spec's JSON is that of its YAML, full and empty. Only types of which a node has a few resources may need the way by YAML.
+func TestJSON(t *testing.T) {
+	if err := registry.Register(); err != nil {
+		t.Fatal(err)
+	}
+	few := []resource.Type{host.ExplorersType, host.StoresType}
+	for _, each := range registry.Types() {
+		d := each.ResourceDefinition()
+		empty := each.ResourceWithRD.(resource.Resource).DeepCopy()
+		*empty.Metadata() = resource.NewMetadata(d.DefaultNamespace, d.Type, "x", resource.VersionUndefined)
+		full := empty.DeepCopy()
+		fill(t, reflect.ValueOf(full.Spec()).Elem(), new(int))
+		for _, r := range []resource.Resource{empty, full} {
+			sent, err := protobuf.FromResource(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			message, err := sent.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := yamljson.ToJSON([]byte(message.GetSpec().GetYamlSpec()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ok := stateview.JSON(r.Spec())
+			if !ok && !slices.Contains(few, d.Type) {
+				t.Errorf("%s: its spec has a member that stateview.JSON doesn't know", d.Type)
+			}
+			if ok && string(got) != string(want) {
+				t.Errorf("%s: got  %s\nwant %s", d.Type, got, want)
+			}
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
+	"github.com/croft-edge/croft/pkg/statesocket"
 	"github.com/croft-edge/croft/pkg/stateview"
 )
 
@@ -125,6 +126,7 @@ func (r Request) pointer(t stateview.Type) resource.Metadata {
 }
 
 func (g Getter) read(ctx context.Context, t stateview.Type, r Request) ([]stateview.Document, error) {
+	ctx = statesocket.WithJSON(ctx)
 	var all []resource.Resource
 	if r.ID != "" {
 		one, err := g.State.Get(ctx, r.pointer(t), state.WithGetUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
@@ -156,8 +158,10 @@ func (g Getter) read(ctx context.Context, t stateview.Type, r Request) ([]statev
 // show writes resources: one as an object, all as a list.
 func (g Getter) show(t stateview.Type, r Request, docs []stateview.Document) error {
 	rows := render.Rows{Head: head(t)}
-	for _, d := range docs {
-		rows.Rows = append(rows.Rows, row(t, d))
+	if g.Format != render.JSON && g.Format != render.YAML {
+		for _, d := range docs {
+			rows.Rows = append(rows.Rows, row(t, d))
+		}
 	}
 	if r.ID != "" && len(docs) == 1 {
 		return render.Write(g.Out, g.Format, docs[0], rows)

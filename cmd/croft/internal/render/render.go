@@ -87,12 +87,12 @@ func writeTable(w io.Writer, rows Rows) error {
 	if err := t.Flush(); err != nil {
 		return errors.Wrap(err, "cannot write table")
 	}
+	var lines strings.Builder
 	for line := range strings.Lines(out.String()) {
-		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
-			return errors.Wrap(err, "cannot write table")
-		}
+		lines.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	return nil
+	_, err := io.WriteString(w, lines.String())
+	return errors.Wrap(err, "cannot write table")
 }
 
 // Line makes text from elsewhere one line without control characters, so that
