@@ -37,38 +37,38 @@ func GiveBackNow(must bool, worth uint64) {
 
 // What KeepLow goes by.
 const (
-	// shortestRest is how long the memory of a burst may be kept in any case.
-	shortestRest = 5 * time.Second
-	// restShare is how many times as long as a collection took is no other: they take a thousandth of the time.
-	restShare = 1000
-	// leastGarbage is what may gather in any case, in bytes.
-	leastGarbage = 2 << 20
+	// lookEvery is how long the memory of a burst may be kept.
+	lookEvery = 5 * time.Second
+	// leastBurst is what may be allocated in that time in any case, in bytes.
+	leastBurst = 2 << 20
 )
 
-// KeepLow collects a process's garbage and returns its free memory, at once and then until ctx is done, when half as much was allocated
-// as is in use, but seldom if that takes long. A process that does little then holds little more than what is in use, where by itself it
-// would hold up to twice that.
+// KeepLow collects a process's garbage and returns its free memory: at once, and until ctx is done after each 5 seconds in which half as
+// much was allocated as is in use, and the 5 seconds after these. After a burst, as the start is one, a process then holds little more
+// than what is in use, where by itself it would hold twice that for minutes. In a calm time, which has no need of it, and under load,
+// which has collections of its own all the time, that costs nothing to speak of.
 func KeepLow(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	allocated, busy := allocations(), true
+	debug.FreeOSMemory()
 	for {
-		began, allocated := time.Now(), allocations()
-		debug.FreeOSMemory()
-		rest := time.NewTimer(max(shortestRest, restShare*time.Since(began)))
-		for ; ; rest.Reset(shortestRest) {
-			select {
-			case <-ctx.Done():
-				rest.Stop()
-				return
-			case <-rest.C:
-			}
-			if due(allocated, allocations(), read("/gc/heap/live:bytes")[0]) {
-				break
-			}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		was, before := busy, allocated
+		allocated = allocations()
+		busy = burst(allocated-before, read("/gc/heap/live:bytes")[0])
+		if busy || was {
+			debug.FreeOSMemory()
 		}
 	}
 }
 
-// due reports whether so much may be garbage, in bytes, that it is worth a collection, whose cost is proportional to what is in use.
-func due(before, now, live uint64) bool { return now-before >= max(leastGarbage, live/2) }
+// burst reports whether so much was allocated, in bytes, that its garbage is worth a collection, whose cost is proportional to what is in use.
+func burst(allocated, live uint64) bool { return allocated >= max(leastBurst, live/2) }
 
 // allocations is how much was allocated on the heap since the process started, in bytes.
 func allocations() uint64 { return read("/gc/heap/allocs:bytes")[0] }

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-func TestDue(t *testing.T) {
+func TestBurst(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
-		name              string
-		before, now, live uint64
-		want              bool
+		name            string
+		allocated, live uint64
+		want            bool
 	}{
-		{"nothing was allocated", 10 * mib, 10 * mib, 4 * mib, false},
-		{"less than the least", 10 * mib, 12*mib - 1, 0, false},
-		{"the least, with little in use", 10 * mib, 12 * mib, 4 * mib, true},
-		{"the least, with much in use", 10 * mib, 12 * mib, 40 * mib, false},
-		{"half of what is in use", 10 * mib, 30 * mib, 40 * mib, true},
+		{"nothing", 0, 4 * mib, false},
+		{"less than the least", 2*mib - 1, 0, false},
+		{"the least, with little in use", 2 * mib, 4 * mib, true},
+		{"the least, with much in use", 2 * mib, 40 * mib, false},
+		{"half of what is in use", 20 * mib, 40 * mib, true},
 	} {
-		if got := due(c.before, c.now, c.live); got != c.want {
-			t.Errorf("%s: due is %t, must be %t", c.name, got, c.want)
+		if got := burst(c.allocated, c.live); got != c.want {
+			t.Errorf("%s: burst is %t, must be %t", c.name, got, c.want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestKeepLowGivesBack(t *testing.T) {
 	}
 	runtime.KeepAlive(used)
 	for deadline := time.Now().Add(2 * time.Minute); held() > before+burst/2; time.Sleep(100 * time.Millisecond) {
-		used = make([]byte, 1<<20) // a process that does something
+		used = make([]byte, 1<<20) // the burst goes on
 		runtime.KeepAlive(used)
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes are still held, %d were before the burst of %d", held(), before, burst)
