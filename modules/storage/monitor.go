@@ -46,20 +46,28 @@ func (m *Module) monitor(ctx context.Context) <-chan node.PoolUse {
 	return out
 }
 
-// use reads the use of all pools that work.
-func (m *Module) use() []node.PoolUse {
+// use reads the use of all pools that work. What is promised on a pool, in bytes, is taken from reserved, by the pool's name; where that
+// lacks it, it is summed up, which reads the labels of all that the pool has.
+func (m *Module) use(reserved map[string]uint64) []node.PoolUse {
 	var uses []node.PoolUse
 	for _, p := range m.pools {
-		if s, err := p.status(); err == nil {
-			uses = append(uses, node.PoolUse{Name: s.Name, Total: s.Total, Used: s.Used, Reserved: s.Reserved})
+		space, err := p.space()
+		sum, known := reserved[p.name]
+		if err == nil && !known {
+			sum, err = p.reserved()
 		}
+		if err != nil {
+			continue
+		}
+		reserved[p.name] = sum
+		uses = append(uses, node.PoolUse{Name: p.name, Total: space.Total, Used: space.Used, Reserved: sum})
 	}
 	return uses
 }
 
 // watch is one reader's stream.
 type watch struct {
-	read    func() []node.PoolUse
+	read    func(reserved map[string]uint64) []node.PoolUse
 	changed *signal
 	closed  <-chan struct{}
 	out     chan<- node.PoolUse
@@ -70,10 +78,12 @@ func (w watch) run(ctx context.Context) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	last, told := map[string]node.PoolUse{}, map[string]time.Time{}
+	// What is promised changes only with what the module does; it is summed up from time to time all the same.
+	reserved, summed := map[string]uint64{}, time.Now()
 	for {
 		// Taken before the reading: a change during it is seen in the next.
 		changed := w.changed.wait()
-		for _, use := range w.read() {
+		for _, use := range w.read(reserved) {
 			if use == last[use.Name] && time.Since(told[use.Name]) < repeatEvery {
 				continue
 			}
@@ -84,7 +94,11 @@ func (w watch) run(ctx context.Context) {
 		}
 		select {
 		case <-look.C:
+			if time.Since(summed) > repeatEvery {
+				reserved, summed = map[string]uint64{}, time.Now()
+			}
 		case <-changed:
+			reserved, summed = map[string]uint64{}, time.Now()
 		case <-ctx.Done():
 			return
 		case <-w.closed:

@@ -14,6 +14,8 @@ import (
 type uses struct {
 	mu  sync.Mutex
 	now []node.PoolUse
+	// sums counts how often a pool's promises were summed up.
+	sums int
 }
 
 func (u *uses) set(now ...node.PoolUse) {
@@ -22,10 +24,53 @@ func (u *uses) set(now ...node.PoolUse) {
 	u.now = now
 }
 
-func (u *uses) read() []node.PoolUse {
+func (u *uses) read(reserved map[string]uint64) (out []node.PoolUse) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.now
+	for _, use := range u.now {
+		if _, known := reserved[use.Name]; !known {
+			reserved[use.Name] = use.Reserved
+			u.sums++
+		}
+		use.Reserved = reserved[use.Name]
+		out = append(out, use)
+	}
+	return out
+}
+
+// TestWatchSumsUpPromisesAfterChanges holds that a look sums up what is promised after each change of the module's, and otherwise once in
+// a good minute: the labels of hundreds of volumes take long to read.
+func TestWatchSumsUpPromisesAfterChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u uses
+		u.set(node.PoolUse{Name: "a", Reserved: 1})
+		changed, out := newSignal(), make(chan node.PoolUse)
+		go watch{read: u.read, changed: changed, closed: make(chan struct{}), out: out}.run(t.Context())
+		want := func(reserved uint64, sums int) {
+			t.Helper()
+			got := <-out
+			synctest.Wait()
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			if got.Reserved != reserved || u.sums != sums {
+				t.Errorf("%d bytes are promised after %d sums, must be %d after %d", got.Reserved, u.sums, reserved, sums)
+			}
+		}
+		want(1, 1)
+		synctest.Wait()
+		u.set(node.PoolUse{Name: "a", Reserved: 2})
+		changed.fire()
+		want(2, 2)
+		// Somebody else's change of the labels.
+		synctest.Wait()
+		u.set(node.PoolUse{Name: "a", Reserved: 3})
+		start := time.Now()
+		want(2, 2) // after a minute of silence
+		want(3, 3)
+		if passed := time.Since(start); passed > repeatEvery+2*lookEvery {
+			t.Errorf("that was seen after %s", passed)
+		}
+	})
 }
 
 func TestWatch(t *testing.T) {
