@@ -78,6 +78,9 @@ func (f folder) Secret(name string) (Value, error) {
 	if errors.Is(err, unix.ELOOP) {
 		return Value{}, refused(name, "%s is a link: put the file itself there", path)
 	}
+	if errors.Is(err, unix.ENXIO) { // a socket, which can't be opened
+		return Value{}, refused(name, "%s isn't a regular file", path)
+	}
 	if err != nil {
 		return Value{}, about(name, err)
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/vmihailenco/msgpack"
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/persist/secret"
+	"github.com/croft-edge/croft/provision/persist/secret/conformance"
 )
 
 const text = "correct horse"
@@ -109,65 +109,25 @@ func wantKind(t *testing.T, what string, err error, kind node.Kind, says string)
 }
 
 func TestFolder(t *testing.T) {
-	dir := t.TempDir()
-	p := secret.Folder(dir)
-	for _, mode := range []os.FileMode{0o400, 0o000} {
-		put(t, filepath.Join(dir, "good"), mode)
-		if v, err := p.Secret("good"); err != nil || v.Text() != text {
-			t.Errorf("%04o: %q, %v", mode, v.Text(), err)
+	conformance.Run(t, func(t *testing.T) conformance.World {
+		t.Helper()
+		dir := t.TempDir()
+		return conformance.World{
+			Dir: dir, Open: func() secret.Provider { return secret.Folder(dir) }, Modes: []os.FileMode{0o400, 0o000},
+			Refused: []os.FileMode{0o600, 0o440, 0o404, 0o500, 0o444, 0o644, 0o777, 0o400 | os.ModeSetuid, 0o400 | os.ModeSetgid, 0o400 | os.ModeSticky},
 		}
-		_ = os.Remove(filepath.Join(dir, "good"))
-	}
-	for _, mode := range []os.FileMode{0o600, 0o440, 0o404, 0o500, 0o444, 0o644, 0o777, 0o400 | os.ModeSetuid} {
-		put(t, filepath.Join(dir, "open"), mode)
-		_, err := p.Secret("open")
-		wantKind(t, fmt.Sprintf("%v", mode), err, node.Refused, "chmod 400")
-	}
-	put(t, filepath.Join(dir, "theirs"), 0o400)
-	if err := os.Chown(filepath.Join(dir, "theirs"), 12345, 0); err != nil {
-		t.Fatal(err)
-	}
-	_, err := p.Secret("theirs")
-	wantKind(t, "another's", err, node.Refused, "belongs to user 12345")
+	})
+}
 
-	target := put(t, filepath.Join(t.TempDir(), "target"), 0o400)
-	if err := os.Symlink(target, filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Secret("link")
-	wantKind(t, "a link", err, node.Refused, "is a link")
+// A file of two names may be where others can replace it.
+func TestTwoNames(t *testing.T) {
+	dir := t.TempDir()
 	put(t, filepath.Join(dir, "hard"), 0o400)
 	if err := os.Link(filepath.Join(dir, "hard"), filepath.Join(dir, "hard2")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.Secret("hard")
+	_, err := secret.Folder(dir).Secret("hard")
 	wantKind(t, "two names", err, node.Refused, "has 2 names")
-	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o400); err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Secret("fifo")
-	wantKind(t, "a fifo", err, node.Refused, "regular")
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o400); err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Secret("folder")
-	wantKind(t, "a folder", err, node.Refused, "regular")
-	if err := os.WriteFile(filepath.Join(dir, "empty"), nil, 0o400); err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Secret("empty")
-	wantKind(t, "empty", err, node.Invalid, "1 to 65536")
-	if err := os.WriteFile(filepath.Join(dir, "long"), bytes.Repeat([]byte("x"), secret.MaxSecret+1), 0o400); err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Secret("long")
-	wantKind(t, "long", err, node.Invalid, "1 to 65536")
-	_, err = p.Secret("none")
-	wantKind(t, "none", err, node.NotExist, "there is none")
-	for _, name := range []string{"", "..", ".good", "a/b", "/etc/shadow", "a b", strings.Repeat("x", 101), "ä"} {
-		_, err = p.Secret(name)
-		wantKind(t, name, err, node.Invalid, "a name has")
-	}
 }
 
 // A folder to which others can add files is as good as theirs.
@@ -189,18 +149,27 @@ func TestOpenFolder(t *testing.T) {
 
 // systemd hands over credentials with modes of its own.
 func TestCredentials(t *testing.T) {
-	dir := t.TempDir()
-	put(t, filepath.Join(dir, "a"), 0o440)
-	if v, err := secret.Credentials(dir).Secret("a"); err != nil || v.Text() != text {
-		t.Errorf("%q, %v", v.Text(), err)
-	}
+	conformance.Run(t, func(t *testing.T) conformance.World {
+		t.Helper()
+		dir := t.TempDir()
+		return conformance.World{Dir: dir, Open: func() secret.Provider { return secret.Credentials(dir) }, Modes: []os.FileMode{0o440, 0o400, 0o000}}
+	})
 	_, err := secret.Credentials("").Secret("a")
 	wantKind(t, "no systemd", err, node.NotExist, "there is none")
-	if err := os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	_, err = secret.Credentials(dir).Secret("link")
-	wantKind(t, "a link", err, node.Refused, "is a link")
+}
+
+// Asked one after the other, providers are as one of them.
+func TestFirstIsAProvider(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.World {
+		t.Helper()
+		dir, other := t.TempDir(), t.TempDir()
+		return conformance.World{
+			Dir: dir, Modes: []os.FileMode{0o400}, Refused: []os.FileMode{0o644},
+			Open: func() secret.Provider {
+				return secret.First(secret.Credentials(""), secret.Credentials(other), secret.Folder(dir), secret.Folder(other))
+			},
+		}
+	})
 }
 
 // The first that has a secret gives it, and one that is refused is looked for nowhere else.
