@@ -1,12 +1,15 @@
 package provision_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/changes"
+	"github.com/croft-edge/croft/pkg/node"
+	changesconformance "github.com/croft-edge/croft/pkg/node/conformance/changes"
 	"github.com/croft-edge/croft/provision"
 )
 
@@ -14,6 +17,31 @@ import (
 func inTold(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
 	t.Helper()
 	inDriftOf(t, &watchedProvisioner{tells: &mutable{hub: changes.New()}}, provision.Limits{}, test)
+}
+
+// asModule is the stream of a watchedProvisioner as that of a module.
+type asModule struct{ *mutable }
+
+// Changes implements node.Changes.
+func (m asModule) Changes(ctx context.Context) <-chan node.Change {
+	in, _ := m.mutable.Changes(ctx) // it has no error
+	return in
+}
+
+// What the engine's tests are told, and how, is what modules tell.
+func TestTheFakeOfChangesConforms(t *testing.T) {
+	t.Parallel()
+	told := &mutable{hub: changes.New()}
+	changesconformance.Suite(t, changesconformance.Subject{
+		Changes: asModule{told}, One: "1-1", Other: "2-1",
+		Change:  func(_ *testing.T, id string) { told.hub.Tell(id) },
+		Foreign: func(*testing.T) { told.hub.Tell("zdb-ssd0", "", "1-01") },
+		Appear:  func(_ *testing.T, ids []string) { told.hub.Tell(ids...) },
+		Restart: func(*testing.T) node.Changes {
+			told = &mutable{hub: changes.New()}
+			return asModule{told}
+		},
+	})
 }
 
 // told is the longest time until what a module tells is back.

@@ -1,24 +1,76 @@
 package container
 
 import (
+	"context"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/internal/testing/changestest"
+	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/node"
+	changesconformance "github.com/croft-edge/croft/pkg/node/conformance/changes"
 )
+
+// hearsAll makes the module anew, with a new stream of changes, and returns once it tells all that containerd does: it says
+// Lost then. Its looks are so rare that they find nothing.
+func (w *world) hearsAll(t *testing.T) {
+	t.Helper()
+	w.close()
+	w.rarely, w.told = true, changes.New()
+	e := changesconformance.Listen(t, w.told)
+	w.open()
+	e.HearsLost("the beginning")
+}
+
+// Two containers are paused and resumed; of the same containerd, what is in another program's namespace is nobody's here,
+// whatever its name is.
+func TestChangesConform(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hearsAll(t)
+	for _, id := range []string{"1-1", "2-1"} {
+		w.runs(w.spec(id, "serve"))
+	}
+	changesconformance.Suite(t, changesconformance.Subject{
+		Changes: w.told, One: "1-1", Other: "2-1",
+		Change: func(t *testing.T, id string) {
+			t.Helper()
+			in, task := w.task(id)
+			must(t, task.Pause(in))
+			must(t, task.Resume(in))
+		},
+		Foreign: func(t *testing.T) {
+			t.Helper()
+			_, c := w.behind("ada")
+			in := namespaces.WithNamespace(t.Context(), "someones")
+			made, err := c.NewContainer(in, "9-1", client.WithRuntime("io.containerd.runc.v2", nil), client.WithNewSpec())
+			must(t, err)
+			must(t, made.Update(in, func(_ context.Context, _ *client.Client, c *containers.Container) error {
+				c.Labels = map[string]string{"a": "b"}
+				return nil
+			}))
+			must(t, made.Delete(in))
+		},
+		Restart: func(t *testing.T) node.Changes {
+			t.Helper()
+			w.hearsAll(t)
+			return w.told
+		},
+	})
+}
 
 func TestChangesOfContainersAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.looksRarely() // it is heard of, not found
+	w.hearsAll(t)
 	one := w.starts(w.spec("1-1", "serve"))
 	w.starts(w.spec("2-1", "serve"))
-	e := changestest.Listen(t, w.told)
+	e := changesconformance.Listen(t, w.told)
 
 	must(t, syscall.Kill(int(one.PID), syscall.SIGKILL))
 	e.HearsOnly("a killed process", "1-1")
@@ -59,7 +111,7 @@ func TestContainerdsEndIsToldAsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.starts(w.spec("1-1", "serve"))
-	e := changestest.Listen(t, w.told)
+	e := changesconformance.Listen(t, w.told)
 	must(t, syscall.Kill(w.containerd(), syscall.SIGKILL))
 	e.HearsLost("containerd's end")
 	e.HearsLost("containerd's return")
@@ -70,7 +122,7 @@ func TestContainerdsEndIsToldAsLost(t *testing.T) {
 func TestListHasOwnChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	changestest.Listen(t, w.told)
+	changesconformance.Listen(t, w.told)
 	for range 5 {
 		w.starts(w.spec("1-1", "serve"))
 		if all, err := w.List(); err != nil || len(all) != 1 || all[0].State != node.ContainerRunning {

@@ -9,9 +9,53 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/internal/testing/changestest"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
+	changesconformance "github.com/croft-edge/croft/pkg/node/conformance/changes"
 )
+
+// Two networks' changes are told as theirs; those of a link in the node's namespace, and in a namespace that somebody else
+// has connected to it, are nobody's.
+func TestChangesConform(t *testing.T) {
+	f := newFixture(t)
+	namespaces := map[string]string{}
+	for i, label := range []string{"1-1", "8-8"} {
+		spec := conformance.NetworkSpec(t, fmt.Sprint("net", i), fmt.Sprintf("10.1.%d.0/24", i+1), port(t))
+		spec.Label = label
+		info, err := f.networks.Create(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		namespaces[label] = info.Namespace
+	}
+	theirs := process(t)
+	run(t, "/proc/self/ns/net", fmt.Sprintf("ip link add someones type veth peer name inner netns %d", theirs))
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "someones").Run() })
+	made := 0
+	changesconformance.Suite(t, changesconformance.Subject{
+		Changes: f.mod.Changes(), One: "1-1", Other: "8-8",
+		Change: func(t *testing.T, id string) {
+			t.Helper()
+			made++
+			run(t, namespaces[id], fmt.Sprintf("ip addr add 192.0.2.%d/32 dev br0", made))
+		},
+		Foreign: func(t *testing.T) {
+			t.Helper()
+			for _, state := range []string{"up", "down"} {
+				run(t, "/proc/self/ns/net", "ip link set someones "+state)
+				run(t, fmt.Sprintf("/proc/%d/ns/net", theirs), "ip link set inner "+state)
+			}
+		},
+		Restart: func(t *testing.T) node.Changes {
+			t.Helper()
+			f.restart()
+			if all, err := f.networks.List(t.Context()); err != nil || len(all) != len(namespaces) {
+				t.Fatalf("after a restart there are %+v, %v", all, err)
+			}
+			return f.mod.Changes()
+		},
+	})
+}
 
 func TestChangesOfANetworkAreTold(t *testing.T) {
 	h := newHousehold(t)
@@ -20,7 +64,7 @@ func TestChangesOfANetworkAreTold(t *testing.T) {
 	if _, err := h.networks.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	e := changestest.Listen(t, h.mod.Changes())
+	e := changesconformance.Listen(t, h.mod.Changes())
 	web := fmt.Sprintf("/proc/%d/ns/net", h.webPID)
 	for _, c := range []struct{ name, where, run string }{
 		{"a rule", h.info.Namespace, "nft add table inet someones"},
@@ -54,7 +98,7 @@ func TestChangesOfANetworkAreTold(t *testing.T) {
 // While the kernel tells nothing a look reads nothing of a network's links and rules again.
 func TestUnchangedNetworkIsVouchedFor(t *testing.T) {
 	h := newHousehold(t)
-	changestest.Listen(t, h.mod.Changes())
+	changesconformance.Listen(t, h.mod.Changes())
 	for range 3 {
 		if drift := h.drift(); drift != "" {
 			t.Fatal(drift)

@@ -9,30 +9,66 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/internal/testing/changestest"
+	"github.com/croft-edge/croft/pkg/node"
+	changesconformance "github.com/croft-edge/croft/pkg/node/conformance/changes"
 )
+
+// Two volumes are renamed and back; a zdb's volume, and what somebody else has put beside them, is no reservation's.
+func TestChangesConform(t *testing.T) {
+	m := settled(t)
+	for _, name := range []string{"1-1", "2-1"} {
+		create(t, m, name, minSize)
+	}
+	place := func(name string) string { return m.pools[0].filesystems.Place(name) }
+	// A folder gets all of these names, one after the other.
+	appear := func(t *testing.T, names []string) {
+		t.Helper()
+		at := place("moves")
+		check(t, os.Mkdir(at, 0o700))
+		for _, name := range names {
+			check(t, os.Rename(at, place(name)))
+			at = place(name)
+		}
+		check(t, os.Remove(at))
+	}
+	changesconformance.Suite(t, changesconformance.Subject{
+		Changes: m.Changes(), One: "1-1", Other: "2-1",
+		Change: func(t *testing.T, id string) {
+			t.Helper()
+			check(t, os.Rename(place(id), place("elsewhere")))
+			check(t, os.Rename(place("elsewhere"), place(id)))
+		},
+		Foreign: func(t *testing.T) {
+			t.Helper()
+			appear(t, []string{"zdb-ssd0", "zdb-ssd0.layer", "someones", "1-01", ".1-2"})
+		},
+		Appear: appear,
+		Restart: func(t *testing.T) node.Changes {
+			t.Helper()
+			m = reopen(t, m)
+			return m.Changes()
+		},
+	})
+}
 
 func TestRemovedThingsAreTold(t *testing.T) {
 	m := settled(t)
-	for _, name := range []string{"1-1", "2-1", "3-1.layer", "zdb-ssd0"} {
+	for _, name := range []string{"1-1", "3-1.layer"} {
 		create(t, m, name, minSize)
 	}
 	allocate(t, m, "4-1", minSize)
 	pool := m.pools[0]
-	e := changestest.Listen(t, m.Changes())
+	e := changesconformance.Listen(t, m.Changes())
 	remove := func(path string) {
 		t.Helper()
 		if out, err := command(t.Context(), "btrfs", "subvolume", "delete", path); err != nil {
 			t.Fatal(err, out)
 		}
 	}
-	remove(pool.filesystems.Place("zdb-ssd0")) // nobody's
 	remove(pool.filesystems.Place("1-1"))
 	e.HearsOnly("a removed volume", "1-1")
 	remove(pool.filesystems.Place("3-1.layer"))
 	e.HearsOnly("a removed layer", "3-1")
-	check(t, os.Rename(pool.filesystems.Place("2-1"), pool.filesystems.Place("elsewhere")))
-	e.HearsOnly("a renamed volume", "2-1")
 	remove(pool.disks.Place("4-1"))
 	e.HearsOnly("a removed disk", "4-1")
 }
@@ -41,7 +77,7 @@ func TestRemovedThingsAreTold(t *testing.T) {
 func TestUnmountedPoolIsMountedAtOnce(t *testing.T) {
 	m := settled(t)
 	create(t, m, "1-1", minSize)
-	e := changestest.Listen(t, m.Changes())
+	e := changesconformance.Listen(t, m.Changes())
 	pool := m.pools[0]
 	for range 3 {
 		_, before := pool.mountedFrom()
@@ -60,7 +96,7 @@ func TestUnmountedPoolIsMountedAtOnce(t *testing.T) {
 
 func TestClosedModuleHearsNothing(t *testing.T) {
 	m := settled(t)
-	changestest.Listen(t, m.Changes())
+	changesconformance.Listen(t, m.Changes())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	check(t, m.Close(ctx))

@@ -5,8 +5,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/croft-edge/croft/internal/testing/changestest"
 	"github.com/croft-edge/croft/pkg/node"
+	changesconformance "github.com/croft-edge/croft/pkg/node/conformance/changes"
 )
 
 func TestTheEndOfAQEMUIsTold(t *testing.T) {
@@ -16,7 +16,7 @@ func TestTheEndOfAQEMUIsTold(t *testing.T) {
 	m := w.open(w.config())
 	info, err := m.Run(w.spec())
 	must(t, err)
-	e := changestest.Listen(t, m.Changes())
+	e := changesconformance.Listen(t, m.Changes())
 	must(t, syscall.Kill(int(info.PID), syscall.SIGKILL))
 	e.HearsOnly("a killed QEMU", "7-1")
 	eventually(t, "it runs again", func() error {

@@ -43,12 +43,13 @@ type Change struct {
 // nftables rules in the networks' and their members' namespaces and of the networks' links in
 // the node's, and the end of a namespace's mount; in container, tasks and containers in containerd, and the
 // mounts of their namespaces and root file systems; in storage, file systems and virtual
-// disks that appear or disappear, and pools that are unmounted; in zdbd, the end of a zdb
-// and of its listener; in vmd, the end of a QEMU.
+// disks that appear or disappear, and pools that are unmounted; in zdbd, the end of a zdb;
+// in vmd, the end of a QEMU.
 //
 // Not told, because the kernel tells nobody: the peers and keys of WireGuard devices, the
 // sizes of quotas, sysctls, labels, the content of files, names in a network's DNS,
-// and the namespaces inside a zdb. A reader looks at these from time to time.
+// and the namespaces inside a zdb. A reader looks at these from time to time. Nor is the end
+// of a zdb's listener alone: the module opens another one.
 type Changes interface {
 	// Changes sends the first value at once, then on change, and at least every ChangesEvery.
 	// Changes that come fast share a value. A reader that is too slow for the number of

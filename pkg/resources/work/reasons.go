@@ -68,7 +68,7 @@ func Reasons() []Reason {
 		{ReasonConstraintUnmet, Warning, "", "a module isn't opened, because the machine lacks what it needs"},
 		{ReasonModuleEnded, Warning, "", "a module has ended by itself: it is opened again"},
 		{ReasonMirrorBehind, Warning, "", "a mirror of the store can't be written to and is tried again after growing pauses, or its list is more than ten minutes behind"},
-		{ReasonMirrorSynced, Normal, "", "a mirror that was behind has all of the store again"},
+		{ReasonMirrorSynced, Normal, "", "a mirror that was behind isn't any more; the message says how many files are left to copy"},
 		{ReasonSettingsChanged, Normal, "", "a reload has changed settings"},
 		{ReasonSettingsRefused, Warning, "", "a reload has found wrong settings: those before stay in force"},
 	}
