@@ -66,7 +66,7 @@ func specOf(r resource.Resource) (json.RawMessage, error) {
 		return nil, err
 	}
 	text := []byte(m.GetSpec().GetYamlSpec())
-	if bytes.HasPrefix(text, []byte("{\"")) && json.Valid(text) {
+	if yamljson.Plain(text) {
 		return text, nil
 	}
 	return yamljson.ToJSON(text)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/croft-edge/croft/pkg/yamljson"
 )
 
 // JSON is what yamljson.ToJSON makes of a spec's YAML, without making the YAML: that takes about 15 times as long, and reading
@@ -155,11 +157,10 @@ func (w *writer) text(s string) {
 
 // any writes a value as yamljson does.
 func (w *writer) any(v any) {
-	e := json.NewEncoder(&w.out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := yamljson.Marshal(v)
+	if err != nil {
 		w.ok = false
 		return
 	}
-	w.out.Truncate(w.out.Len() - 1) // the line's end
+	w.out.Write(text)
 }

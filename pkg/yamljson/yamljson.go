@@ -5,6 +5,8 @@ package yamljson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
 	"go.yaml.in/yaml/v3"
@@ -89,20 +91,72 @@ func writeScalar(out *bytes.Buffer, n *yaml.Node) error {
 }
 
 func writeValue(out *bytes.Buffer, v any) error {
+	text, err := Marshal(v)
+	if err != nil {
+		return err
+	}
+	out.Write(text)
+	return nil
+}
+
+// Marshal is the JSON of a value, as ToJSON writes it.
+func Marshal(v any) ([]byte, error) {
 	var one bytes.Buffer
 	e := json.NewEncoder(&one)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return err
+		return nil, err
 	}
-	out.Write(bytes.TrimRight(one.Bytes(), "\n"))
-	return nil
+	return escape(bytes.TrimRight(one.Bytes(), "\n")), nil
+}
+
+// escape escapes the characters that JSON may have as they are, and YAML may not. They can only be in texts.
+func escape(text []byte) []byte {
+	if !bytes.ContainsFunc(text, outsideYAML) {
+		return text
+	}
+	var out []byte
+	for _, r := range string(text) {
+		if outsideYAML(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
+}
+
+// outsideYAML reports whether a character isn't printable for YAML (chapter 5.1 of its specification), or is the end of a line for it
+// alone; control characters below the blank are escaped in JSON anyway.
+func outsideYAML(r rune) bool {
+	return r >= 0x7f && r <= 0x9f || r == 0x2028 || r == 0x2029 || r == 0xfffe || r == 0xffff
+}
+
+// Plain reports whether a text is a JSON object that ToJSON needn't read, as it has no more levels than ToJSON allows. For a few texts, with
+// many brackets in strings, it is false though they are.
+func Plain(text []byte) bool {
+	if !bytes.HasPrefix(text, []byte(`{"`)) {
+		return false
+	}
+	depth := 0
+	for _, c := range text {
+		switch c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if depth > maxDepth {
+			return false
+		}
+	}
+	return json.Valid(text)
 }
 
 // ToYAML makes YAML of a JSON document.
 func ToYAML(text []byte) ([]byte, error) {
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	if err := yaml.Unmarshal(escape(text), &node); err != nil {
 		return nil, errors.Wrap(err, "cannot write YAML")
 	}
 	plain(&node)

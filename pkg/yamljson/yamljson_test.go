@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
 	"github.com/croft-edge/croft/pkg/yamljson"
@@ -39,6 +40,53 @@ func TestHostileYAML(t *testing.T) {
 	} {
 		if got, err := yamljson.ToJSON([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %s, %v", in, got, err)
+		}
+	}
+}
+
+// TestCharactersThatYAMLRefuses holds that texts survive with the characters that JSON may have as they are, and YAML may not.
+func TestCharactersThatYAMLRefuses(t *testing.T) {
+	for _, r := range []rune{0x7f, 0x80, 0x85, 0x9b, 0x9f, 0xa0, 0xe9, 0x2028, 0x2029, 0xfeff, 0xfffd, 0xfffe, 0xffff, 0x1f600} {
+		want := "a" + string(r) + "b"
+		text, err := yamljson.Marshal(map[string]string{"k": want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]string
+		if err := yaml.Unmarshal(text, &got); err != nil || got["k"] != want {
+			t.Errorf("%U: YAML reads %s as %q, %v", r, text, got["k"], err)
+		}
+		if !yamljson.Plain(text) {
+			t.Errorf("%U: %s isn't plain", r, text)
+		}
+		raw, err := json.Marshal(map[string]string{"k": want}) // as others write it
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range [][]byte{text, raw} {
+			written, err := yamljson.ToYAML(in)
+			if err != nil {
+				t.Errorf("%U: %v", r, err)
+				continue
+			}
+			back, err := yamljson.ToJSON(written)
+			got = nil
+			if err != nil || json.Unmarshal(back, &got) != nil || got["k"] != want {
+				t.Errorf("%U: YAML %q is read as %s, %v", r, written, back, err)
+			}
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	nested := func(levels int) string {
+		return `{"a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + "}"
+	}
+	for in, want := range map[string]bool{
+		`{"a":1}`: true, nested(100): true, nested(101): false, nested(3000): false, `{"a"`: false, "a: 1\n": false, `["a"]`: false, "{a: 1}": false,
+	} {
+		if got := yamljson.Plain([]byte(in)); got != want {
+			t.Errorf("%.20s of %d characters: plain is %t", in, len(in), got)
 		}
 	}
 }
