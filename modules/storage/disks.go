@@ -53,10 +53,11 @@ func (s diskService) Allocate(spec node.VDiskSpec) (node.VDisk, error) {
 	}
 	defer f.Close()
 	l = volume.Label{Name: spec.Name, Size: spec.Size, Hash: spec.Hash}
-	if err := p.disks.Create(f, l); err != nil {
+	err = p.disks.Create(f, l)
+	s.m.changed.fire() // it may be there although that has failed
+	if err != nil {
 		return node.VDisk{}, err
 	}
-	s.m.changed.fire()
 	return p.disk(f, l)
 }
 

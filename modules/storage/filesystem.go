@@ -44,10 +44,11 @@ func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, er
 	}
 	defer f.Close()
 	l = volume.Label{Name: spec.Name, Size: spec.Size, Hash: spec.Hash}
-	if err := p.filesystems.Create(f, l); err != nil {
+	err = p.filesystems.Create(f, l)
+	s.m.changed.fire() // it may be there although that has failed
+	if err != nil {
 		return node.Filesystem{}, err
 	}
-	s.m.changed.fire()
 	return p.filesystem(f, l)
 }
 
@@ -134,10 +135,11 @@ func (s service) ResizeFilesystem(name string, size uint64) (node.Filesystem, er
 			return none, err
 		}
 	}
-	if err := p.filesystems.Resize(f, l, size); err != nil {
+	err = p.filesystems.Resize(f, l, size)
+	s.m.changed.fire() // its label may be another although that has failed
+	if err != nil {
 		return none, err
 	}
-	s.m.changed.fire()
 	l.Size = size
 	return p.filesystem(f, l)
 }

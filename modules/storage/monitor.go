@@ -79,10 +79,8 @@ func (w watch) run(ctx context.Context) {
 	defer look.Stop()
 	last, told := map[string]node.PoolUse{}, map[string]time.Time{}
 	// What is promised changes only with what the module does; it is summed up from time to time all the same.
-	reserved, summed := map[string]uint64{}, time.Now()
+	reserved, summed, changed := map[string]uint64{}, time.Now(), w.changed.wait()
 	for {
-		// Taken before the reading: a change during it is seen in the next.
-		changed := w.changed.wait()
 		for _, use := range w.read(reserved) {
 			if use == last[use.Name] && time.Since(told[use.Name]) < repeatEvery {
 				continue
@@ -92,17 +90,20 @@ func (w watch) run(ctx context.Context) {
 			}
 			last[use.Name], told[use.Name] = use, time.Now()
 		}
+		again := false
 		select {
 		case <-look.C:
-			if time.Since(summed) > repeatEvery {
-				reserved, summed = map[string]uint64{}, time.Now()
-			}
+			again = time.Since(summed) > repeatEvery
 		case <-changed:
-			reserved, summed = map[string]uint64{}, time.Now()
+			// Taken before the reading: a change during it is seen in the next.
+			again, changed = true, w.changed.wait()
 		case <-ctx.Done():
 			return
 		case <-w.closed:
 			return
+		}
+		if again {
+			reserved, summed = map[string]uint64{}, time.Now()
 		}
 	}
 }

@@ -108,6 +108,27 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// TestWatchMissesNoChange holds that a change is seen at once also when it comes while the reader is slow, and together with a look.
+func TestWatchMissesNoChange(t *testing.T) {
+	for range 20 { // select takes either by chance
+		synctest.Test(t, func(t *testing.T) {
+			var u uses
+			u.set(node.PoolUse{Name: "a", Used: 1, Reserved: 1}, node.PoolUse{Name: "b", Used: 1})
+			changed, out := newSignal(), make(chan node.PoolUse)
+			go watch{read: u.read, changed: changed, closed: make(chan struct{}), out: out}.run(t.Context())
+			<-out
+			time.Sleep(lookEvery + time.Second) // a look is due while b waits for its reader
+			u.set(node.PoolUse{Name: "a", Used: 1, Reserved: 2}, node.PoolUse{Name: "b", Used: 1})
+			changed.fire()
+			<-out
+			start := time.Now()
+			if got := <-out; got.Reserved != 2 || time.Since(start) > 0 {
+				t.Errorf("%+v came after %s, must have 2 bytes promised, at once", got, time.Since(start))
+			}
+		})
+	}
+}
+
 // TestWatchWithoutReader wants a stream that nobody reads to end all the same.
 func TestWatchWithoutReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
