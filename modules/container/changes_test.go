@@ -2,6 +2,8 @@ package container
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -118,19 +120,41 @@ func TestContainerdsEndIsToldAsLost(t *testing.T) {
 	w.is("1-1", "running", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning })
 }
 
-// The module's own change is in the next list, though containerd's event may come later.
+// The module's own change is in the next list, though containerd's event may come later: a container beside has its user's labels kept.
 func TestListHasOwnChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	changesconformance.Listen(t, w.told)
-	for range 5 {
-		w.starts(w.spec("1-1", "serve"))
-		if all, err := w.List(); err != nil || len(all) != 1 || all[0].State != node.ContainerRunning {
-			t.Fatalf("after its start there are %+v, %v", all, err)
+	w.starts(w.spec("2-1", "serve"))
+	hashes := func() map[string]string {
+		t.Helper()
+		all, err := w.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for _, one := range all {
+			if one.State != node.ContainerRunning {
+				t.Errorf("%s is %s", one.ID, one.State)
+			}
+			out[one.ID] = one.Hash
+		}
+		return out
+	}
+	first := w.spec("1-1", "serve")
+	first.AdoptUnlabelled = true
+	for i := range 5 {
+		// It is made anew, and claimed: its labels change with no look between.
+		for _, hash := range []string{"", fmt.Sprintf("%064d", i)} {
+			first.Hash = hash
+			w.starts(first)
+			if got, want := hashes(), map[string]string{"1-1": hash, "2-1": ""}; !maps.Equal(got, want) {
+				t.Fatalf("after a start there are %v, must be %v", got, want)
+			}
 		}
 		must(t, w.Delete("1-1"))
-		if all, err := w.List(); err != nil || len(all) != 0 {
-			t.Fatalf("after its end there are %+v, %v", all, err)
-		}
+	}
+	if got, want := hashes(), map[string]string{"2-1": ""}; !maps.Equal(got, want) {
+		t.Fatalf("after its end there are %v, must be %v", got, want)
 	}
 }

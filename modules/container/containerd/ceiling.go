@@ -39,16 +39,18 @@ func (c Config) confine(pid int) {
 	if len(missing) > 0 {
 		c.Log.Warn().Str("step", "containerd").Strs("missing", missing).Msg("this machine can't hold all limits of containerd")
 	}
-	c.moveShims(c.ownGroup(), pid)
+	if own := c.ownGroup(); own != nil {
+		c.moveShims(*own, pid)
+	}
 }
 
-// ownGroup is containerd's group; an empty one where it isn't found.
-func (c Config) ownGroup() cgroup.Group {
+// ownGroup is containerd's group; nil where it isn't found.
+func (c Config) ownGroup() *cgroup.Group {
 	own, err := cgroup.Beside(c.group())
 	if err != nil {
-		return cgroup.Group{}
+		return nil
 	}
-	return own
+	return &own
 }
 
 // moveShims moves shims from containerd's group, own, to the group of shims: those of

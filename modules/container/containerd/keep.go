@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
 const (
@@ -24,7 +25,7 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 	defer close(d.ended)
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()
-	own := d.cfg.ownGroup()
+	var own *cgroup.Group
 	for {
 		select {
 		case <-ctx.Done():
@@ -32,14 +33,19 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 			return
 		case <-tick.C:
 			d.cfg.boundLog(maxLog)
-			d.cfg.moveShims(own, p.PID())
+			if own == nil {
+				own = d.cfg.ownGroup()
+			}
+			if own != nil {
+				d.cfg.moveShims(*own, p.PID())
+			}
 		case <-p.Done():
 			d.cfg.Log.Warn().Str("step", "containerd").Int("pid", p.PID()).Msg("containerd has ended")
 			p.Close()
 			if p = d.again(ctx); p == nil {
 				return
 			}
-			own = d.cfg.ownGroup()
+			own = nil
 		}
 	}
 }

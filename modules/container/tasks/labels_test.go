@@ -69,9 +69,11 @@ func (w *labelWorld) tell() {
 // look looks at the containers as Index.All does; between runs between the listing and the keeping of it.
 func (w *labelWorld) look(t *rapid.T, between func()) {
 	before := maps.Clone(w.is)
-	of, kept := w.labels.kept("u", w.withTask)
-	if !kept {
-		epoch := w.labels.now()
+	of, epoch := w.labels.kept("u")
+	if of != nil && !w.live {
+		t.Error("labels were kept that nothing vouches for")
+	}
+	if of == nil || !sameKeys(of, w.withTask) {
 		of = map[string]map[string]string{}
 		for id, label := range w.is {
 			of[id] = map[string]string{"l": label}
@@ -79,7 +81,7 @@ func (w *labelWorld) look(t *rapid.T, between func()) {
 		if between != nil {
 			between()
 		}
-		w.labels.keep("u", epoch, of)
+		w.labels.keep("u", epoch, of, func(id string) bool { return w.withTask[id] })
 	}
 	for id := range w.withTask {
 		if of[id] == nil {
@@ -91,18 +93,34 @@ func (w *labelWorld) look(t *rapid.T, between func()) {
 			t.Errorf("container %s is shown with label %q: it has %q, and had %q", id, l["l"], w.is[id], before[id])
 		}
 	}
-	if !w.live && kept {
-		t.Error("labels were kept that nothing vouches for")
-	}
 }
 
 func TestNoLabelsAreKeptWithoutAKeeper(t *testing.T) {
 	var none *Labels
 	none.Live()
 	none.Forget("u")
-	none.keep("u", none.now(), map[string]map[string]string{"1-1": nil})
-	if _, ok := none.kept("u", map[string]bool{"1-1": true}); ok {
+	none.only(nil)
+	_, epoch := none.kept("u")
+	none.keep("u", epoch, map[string]map[string]string{"1-1": {}}, func(string) bool { return true })
+	if of, _ := none.kept("u"); of != nil {
 		t.Error("nil Labels has kept something")
 	}
 	none.Lost()
+}
+
+// TestLabelsOfUsersThatAreGoneAreForgotten holds that what is kept is bounded by the users who have containers.
+func TestLabelsOfUsersThatAreGoneAreForgotten(t *testing.T) {
+	var l Labels
+	l.Live()
+	for _, user := range []string{"a", "b"} {
+		_, epoch := l.kept(user)
+		l.keep(user, epoch, map[string]map[string]string{"1-1": {}}, func(string) bool { return true })
+	}
+	_, epoch := l.kept("c")
+	l.keep("c", epoch, map[string]map[string]string{}, func(string) bool { return true })
+	l.keep("d", epoch, map[string]map[string]string{"1-1": {}, "2-1": {}}, func(id string) bool { return id == "1-1" })
+	l.only([]string{"b", "c", "d"})
+	if len(l.users) != 1 || l.users["b"].of == nil {
+		t.Errorf("kept are %v, must be those of b", l.users)
+	}
 }

@@ -51,6 +51,7 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.Labels.only(users)
 	c, err := x.Daemon.Client(ctx)
 	if err != nil {
 		return nil, err
@@ -83,18 +84,18 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 
 // statesOf are the states of one user's containers. ctx has the user's namespace.
 func (x Index) statesOf(ctx context.Context, c *client.Client, user string) (map[string]RuntimeState, error) {
-	running, err := tasksOf(ctx, c, user)
-	if err != nil {
-		return nil, err
+	kept, epoch := x.Labels.kept(user)
+	if kept != nil {
+		running, err := tasksOf(ctx, c, user)
+		if err != nil {
+			return nil, err
+		}
+		if sameKeys(kept, running) {
+			return states(user, kept, running), nil
+		}
+		x.Labels.Forget(user)
+		_, epoch = x.Labels.kept(user)
 	}
-	ids := map[string]bool{}
-	for id := range running {
-		ids[id] = true
-	}
-	if kept, ok := x.Labels.kept(user, ids); ok {
-		return states(user, kept, running), nil
-	}
-	epoch := x.Labels.now()
 	all, err := c.ContainerService().List(ctx, `labels."`+plan.LabelReservation+`"`)
 	if err != nil {
 		return nil, containerd.Error(err, "list the containers of user %s", user)
@@ -105,15 +106,26 @@ func (x Index) statesOf(ctx context.Context, c *client.Client, user string) (map
 			listed[one.ID] = one.Labels
 		}
 	}
-	x.Labels.keep(user, epoch, listed)
 	if len(listed) == 0 {
 		return map[string]RuntimeState{}, nil
 	}
 	// Tasks are listed after containers: one that was just made isn't shown without its task.
-	if running, err = tasksOf(ctx, c, user); err != nil {
+	running, err := tasksOf(ctx, c, user)
+	if err != nil {
 		return nil, err
 	}
+	x.Labels.keep(user, epoch, listed, func(id string) bool { return running[id] != nil })
 	return states(user, listed, running), nil
+}
+
+// sameKeys reports whether both have the same keys.
+func sameKeys[A, B any](a map[string]A, b map[string]B) bool {
+	for key := range a {
+		if _, has := b[key]; !has {
+			return false
+		}
+	}
+	return len(a) == len(b)
 }
 
 // states joins containers and tasks, both by their IDs.
