@@ -103,7 +103,7 @@ func readInterfaces() ([]nic, error) {
 		return nil, errors.Wrap(err, "cannot list network interfaces")
 	}
 	addresses, err := netns.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
-	if err != nil {
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // what was read meanwhile is good enough
 		return nil, errors.Wrap(err, "cannot list the addresses of network interfaces")
 	}
 	of := map[int][]netip.Addr{}

@@ -45,8 +45,8 @@ const (
 
 // KeepLow collects a process's garbage and returns its free memory: at once, and until ctx is done after each 5 seconds in which half as
 // much was allocated as is in use, and the 5 seconds after these. After a burst, as the start is one, a process then holds little more
-// than what is in use, where by itself it would hold twice that for minutes. In a calm time, which has no need of it, and under load,
-// which has collections of its own all the time, that costs nothing to speak of.
+// than what is in use, where by itself it would hold twice that for minutes. In a calm time it does nothing; under load,
+// which has collections of its own all the time, it adds one each 5 seconds.
 func KeepLow(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
