@@ -143,6 +143,7 @@ func owners(t *testing.T, s Subject) {
 	best := patience
 	for try := range 6 {
 		id := []string{s.One, s.Other}[try%2]
+		e.Calm() // what the change before has as consequences
 		s.Change(t, id)
 		began := time.Now()
 		e.HearsOnly("a change of "+id, id)
