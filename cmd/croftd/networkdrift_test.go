@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -186,15 +187,10 @@ func TestAnOrphanNetwork(t *testing.T) {
 	}
 	n.Start()
 	n.WaitReady()
-	seen := false
-	i.Until(nodetest.Soon, "the orphan is seen, and gone", func() bool {
-		s, err := n.TryStatus()
-		if err != nil {
-			return false
-		}
-		seen = seen || len(s.Orphans) == 1 && s.Orphans[0].Type == workload.TypeNetwork && s.Orphans[0].ID == "1-1"
-		return seen && len(s.Networks) == 0 && len(s.Orphans) == 0
-	})
+	i.Until(nodetest.Soon, "the orphan was removed", func() bool { return n.Happened(work.ReasonOrphanRemoved, "network/1-1") == 1 })
+	if s := n.Status(); len(s.Networks) != 0 || len(s.Orphans) != 0 || n.Happened(work.ReasonOrphaned, "network/1-1") != 1 {
+		t.Errorf("there are the networks %+v and the orphans %+v; it was reported %d times", s.Networks, s.Orphans, n.Happened(work.ReasonOrphaned, "network/1-1"))
+	}
 }
 
 // TestNetworksOfOneID: a lying explorer and a lost store have left two networks under the ID of a
@@ -219,16 +215,11 @@ func TestNetworksOfOneID(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seen := false
-	i.Until(nodetest.Soon, "the orphans are seen, and gone", func() bool {
-		s, err := n.TryStatus()
-		if err != nil {
-			return false
-		}
-		seen = seen || len(s.Orphans) == 2 && s.Orphans[0].ID == "1-1" && s.Orphans[1].ID == "1-1" && len(s.Networks) == 3
-		return seen && len(s.Orphans) == 0 && len(s.Networks) == 1
-	})
+	i.Until(nodetest.Soon, "both orphans were removed", func() bool { return n.Happened(work.ReasonOrphanRemoved, "network/1-1") == 2 })
 	s := n.Status()
+	if len(s.Orphans) != 0 || len(s.Networks) != 1 || n.Happened(work.ReasonOrphaned, "network/1-1") != 2 {
+		t.Fatalf("there are the networks %+v and the orphans %+v; %d were reported", s.Networks, s.Orphans, n.Happened(work.ReasonOrphaned, "network/1-1"))
+	}
 	if s.Networks[0].ID != own || len(s.Workloads) != 1 || s.Workloads[0].Phase != "deployed" || s.Workloads[0].Restored != 0 {
 		t.Errorf("there is %+v, %+v", s.Networks, s.Workloads)
 	}

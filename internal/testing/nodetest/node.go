@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
+
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
@@ -264,6 +266,27 @@ func (n *Node) TryStatus() (Status, error) {
 		return Status{}, err
 	}
 	return nodestatus.Read(ctx, client)
+}
+
+// Happened counts how often something of that reason has happened to an object, such as network/1-1, by the node's events: a test that
+// waits for a passing state may look too seldom to see it.
+func (n *Node) Happened(reason, object string) (count int) {
+	ctx, cancel := context.WithTimeout(n.w.Context(), 20*time.Second)
+	defer cancel()
+	client, err := n.client(ctx)
+	if err != nil {
+		return 0
+	}
+	events, err := safe.StateListAll[*work.Event](ctx, client)
+	if err != nil {
+		return 0
+	}
+	for e := range events.All() {
+		if is := e.TypedSpec(); is.Reason == reason && is.Object == object {
+			count += is.Count
+		}
+	}
+	return count
 }
 
 // client is the connection to the node's state, which looks share.
