@@ -187,9 +187,9 @@ func TestAnOrphanNetwork(t *testing.T) {
 	}
 	n.Start()
 	n.WaitReady()
-	i.Until(nodetest.Soon, "the orphan was removed", func() bool { return n.Happened(work.ReasonOrphanRemoved, "network/1-1") == 1 })
-	if s := n.Status(); len(s.Networks) != 0 || len(s.Orphans) != 0 || n.Happened(work.ReasonOrphaned, "network/1-1") != 1 {
-		t.Errorf("there are the networks %+v and the orphans %+v; it was reported %d times", s.Networks, s.Orphans, n.Happened(work.ReasonOrphaned, "network/1-1"))
+	i.Until(nodetest.Soon, "the orphan was removed", func() bool { return nodetest.Happened(n, work.ReasonOrphanRemoved, "network/1-1") == 1 })
+	if s := n.Status(); len(s.Networks) != 0 || len(s.Orphans) != 0 || nodetest.Happened(n, work.ReasonOrphaned, "network/1-1") != 1 {
+		t.Errorf("there are the networks %+v and the orphans %+v; it was reported %d times", s.Networks, s.Orphans, nodetest.Happened(n, work.ReasonOrphaned, "network/1-1"))
 	}
 }
 
@@ -215,10 +215,10 @@ func TestNetworksOfOneID(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	i.Until(nodetest.Soon, "both orphans were removed", func() bool { return n.Happened(work.ReasonOrphanRemoved, "network/1-1") == 2 })
+	i.Until(nodetest.Soon, "both orphans were removed", func() bool { return nodetest.Happened(n, work.ReasonOrphanRemoved, "network/1-1") == 2 })
 	s := n.Status()
-	if len(s.Orphans) != 0 || len(s.Networks) != 1 || n.Happened(work.ReasonOrphaned, "network/1-1") != 2 {
-		t.Fatalf("there are the networks %+v and the orphans %+v; %d were reported", s.Networks, s.Orphans, n.Happened(work.ReasonOrphaned, "network/1-1"))
+	if len(s.Orphans) != 0 || len(s.Networks) != 1 || nodetest.Happened(n, work.ReasonOrphaned, "network/1-1") != 2 {
+		t.Fatalf("there are the networks %+v and the orphans %+v; %d were reported", s.Networks, s.Orphans, nodetest.Happened(n, work.ReasonOrphaned, "network/1-1"))
 	}
 	if s.Networks[0].ID != own || len(s.Workloads) != 1 || s.Workloads[0].Phase != "deployed" || s.Workloads[0].Restored != 0 {
 		t.Errorf("there is %+v, %+v", s.Networks, s.Workloads)

@@ -270,7 +270,7 @@ func (n *Node) TryStatus() (Status, error) {
 
 // Happened counts how often something of that reason has happened to an object, such as network/1-1, by the node's events: a test that
 // waits for a passing state may look too seldom to see it.
-func (n *Node) Happened(reason, object string) (count int) {
+func Happened(n *Node, reason, object string) (count int) {
 	ctx, cancel := context.WithTimeout(n.w.Context(), 20*time.Second)
 	defer cancel()
 	client, err := n.client(ctx)
