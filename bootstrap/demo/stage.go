@@ -15,13 +15,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/croft-edge/croft/modules/network"
 )
 
 // stage is where everything happens: one folder, and the programs that run in it.
 type stage struct {
 	bin, dir string
-	// links are those of other nodes on this machine: they were there before.
-	links []string
 	// image is the image of virtual machines, a folder; empty for the small guest.
 	image string
 }
@@ -131,7 +131,7 @@ func (s *stage) takeBack(ctx context.Context, force string) error {
 	return err
 }
 
-// leftovers lists mounts, loop devices and processes that the demo has made.
+// leftovers lists mounts, loop devices, links, control groups and processes that the demo has made.
 func (s *stage) leftovers() ([]string, error) {
 	var left []string
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -153,13 +153,15 @@ func (s *stage) leftovers() ([]string, error) {
 			left = append(left, "loop device "+file+" of "+strings.TrimSpace(string(backing)))
 		}
 	}
-	now, err := croftLinks()
+	links, err := net.Interfaces()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range now {
-		if !slices.Contains(s.links, name) {
-			left = append(left, "link "+name)
+	for _, prefix := range (network.Config{Dir: s.path("run", "network")}).LinkPrefixes() {
+		for _, l := range links {
+			if strings.HasPrefix(l.Name, prefix) { // not those of other nodes on this machine
+				left = append(left, "link "+l.Name)
+			}
 		}
 	}
 	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + s.group() + "*")
@@ -180,18 +182,6 @@ func (s *stage) leftovers() ([]string, error) {
 		}
 	}
 	return left, nil
-}
-
-// croftLinks are the names of the links of croft's nodes on this machine.
-func croftLinks() ([]string, error) {
-	links, err := net.Interfaces()
-	var out []string
-	for _, l := range links {
-		if strings.HasPrefix(l.Name, "cr") {
-			out = append(out, l.Name)
-		}
-	}
-	return out, err
 }
 
 // process is a child with its log.

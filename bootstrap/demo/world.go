@@ -50,13 +50,12 @@ func newWorld(bin string) (*world, error) {
 		return nil, err
 	}
 	say("everything happens in %s", dir)
-	links, err := croftLinks()
-	s := &stage{bin: bin, dir: dir, links: links}
+	s := &stage{bin: bin, dir: dir}
 	e := &explorer{stage: s}
 	return &world{
 		stage: s, explorer: e, node: &edge{stage: s}, kept: volumes{},
 		user: &account{stage: s, explorer: e, file: "user.seed"}, stranger: &account{stage: s, explorer: e, file: "stranger.seed"},
-	}, err
+	}, nil
 }
 
 // close takes everything down, whatever state it is in.
