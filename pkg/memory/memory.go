@@ -15,16 +15,7 @@ import (
 // GiveBack returns a burst's free memory to the system, until ctx is done, whenever
 // there are more than worth bytes of it.
 func GiveBack(ctx context.Context, every time.Duration, worth uint64) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			GiveBackNow(false, worth)
-		}
-	}
+	repeat(ctx, every, func() { GiveBackNow(false, worth) })
 }
 
 // GiveBackNow does that once; with must, whatever amount is free.
@@ -48,21 +39,28 @@ const (
 // than what is in use, where by itself it would hold twice that for minutes. In a calm time it does nothing; under load,
 // which has collections of its own all the time, it adds one each 5 seconds.
 func KeepLow(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	allocated, busy := allocations(), true
 	debug.FreeOSMemory()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	repeat(ctx, lookEvery, func() {
 		was, before := busy, allocated
 		allocated = allocations()
 		busy = burst(allocated-before, read("/gc/heap/live:bytes")[0])
 		if busy || was {
 			debug.FreeOSMemory()
+		}
+	})
+}
+
+// repeat calls look again and again until ctx is done.
+func repeat(ctx context.Context, every time.Duration, look func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			look()
 		}
 	}
 }
