@@ -268,8 +268,8 @@ func (n *Node) TryStatus() (Status, error) {
 	return nodestatus.Read(ctx, client)
 }
 
-// Happened counts how often something of that reason has happened to an object, such as network/1-1, by the node's events: a test that
-// waits for a passing state may look too seldom to see it.
+// Happened counts how often something of that reason has happened to an object, such as network/1-1, by the node's events; none while it
+// can't be asked. A test that waits for a passing state may look too seldom to see it.
 func Happened(n *Node, reason, object string) (count int) {
 	ctx, cancel := context.WithTimeout(n.w.Context(), 20*time.Second)
 	defer cancel()
@@ -279,6 +279,7 @@ func Happened(n *Node, reason, object string) (count int) {
 	}
 	events, err := safe.StateListAll[*work.Event](ctx, client)
 	if err != nil {
+		hangUp(n) // the node may be another one by now
 		return 0
 	}
 	for e := range events.All() {
