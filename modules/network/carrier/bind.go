@@ -35,6 +35,7 @@ func (b *bind) batched(receive conn.ReceiveFunc) conn.ReceiveFunc {
 	return func(bufs [][]byte, sizes []int, endpoints []conn.Endpoint) (int, error) {
 		b.inbound.wait()
 		if in.empty() {
+			in.begin(bufs)
 			n, err := receive(in.slots, in.sizes, in.endpoints)
 			if err != nil {
 				return 0, err

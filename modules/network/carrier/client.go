@@ -71,7 +71,17 @@ func (c *Client) RemoveZone(ctx context.Context, id string) error {
 
 // Zones are those of all networks.
 func (c *Client) Zones(ctx context.Context) ([]ZoneStatus, error) {
-	answer, err := carrier.Ask[zonesAnswer](ctx, c.Client, opZones, carrier.Nothing{})
+	answer, err := carrier.Ask[zonesAnswer](ctx, c.Client, opZones, idRequest{})
+	return answer.Zones, err
+}
+
+// Zone is the one of that ID; none when there is none. Carriers of older versions of croft refuse to be asked for one, and
+// answer with all zones.
+func (c *Client) Zone(ctx context.Context, id string) ([]ZoneStatus, error) {
+	answer, err := carrier.Ask[zonesAnswer](ctx, c.Client, opZones, idRequest{ID: id})
+	if node.KindOf(err) == node.Invalid {
+		return c.Zones(ctx)
+	}
 	return answer.Zones, err
 }
 

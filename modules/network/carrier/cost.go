@@ -1,9 +1,10 @@
 package carrier
 
 // Budget is the share of the carrier's memory, in bytes, that the tunnels and names
-// of all networks may take together: half of DefaultHardLimit. The other half is for
-// packets in progress, for garbage, and for networks that take more than their Cost.
-const Budget = DefaultHardLimit / 2
+// of all networks may take together: a third of DefaultHardLimit. The rest is for
+// packets in progress, for garbage, and for networks that take more than their Cost: up to twice as much, where others were looked at while
+// they were made.
+const Budget = DefaultHardLimit / 3
 
 // The carrier's memory that a network takes at most while it is idle, in bytes,
 // measured and rounded up: its device with its queues and its DNS, each peer with its

@@ -152,6 +152,8 @@ func TestNetworksThatComeAndGoFitTheCeiling(t *testing.T) {
 			c := expensive(t, ns, peers, 1)
 			c.Name = fmt.Sprint("wg", i)
 			must(t, client.SetDevice(t.Context(), id, c))
+			_, err := client.Devices(t.Context()) // the node looks at them meanwhile
+			must(t, err)
 		}
 		info, err := client.Info(t.Context())
 		must(t, err)

@@ -10,7 +10,7 @@ import (
 // The defaults of the carrier's limits of memory, in bytes.
 const (
 	DefaultGarbage   = 32 << 20
-	DefaultHardLimit = 256 << 20
+	DefaultHardLimit = 384 << 20
 )
 
 // paceEvery is how often the collector is told how much there is. Until it is told, devices that are

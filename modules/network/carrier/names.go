@@ -36,8 +36,8 @@ func Digest(z Zone) string { return dns.Zone(z).Digest() }
 func (n names) Remove(ctx context.Context, id string) error { return n.server.Remove(ctx, id) }
 
 // List implements Zones.
-func (n names) List() []ZoneStatus {
-	list := n.server.List()
+func (n names) List(only string) []ZoneStatus {
+	list := n.server.List(only)
 	out := make([]ZoneStatus, 0, len(list))
 	for _, z := range list {
 		out = append(out, ZoneStatus{ID: z.ID, NamespaceInode: z.NamespaceInode, Digest: z.Digest, Broken: z.Err})

@@ -83,7 +83,7 @@ func (c ServeConfig) open(_ context.Context, s *carrier.Server, log zerolog.Logg
 	handleDevices(s, devices)
 	handleZones(s, zones)
 	s.Describe(func(i carrier.Info) any {
-		return Info{Info: i, Servers: true, Devices: devices.count(), Zones: len(zones.List())}
+		return Info{Info: i, Servers: true, Devices: devices.count(), Zones: len(zones.List(""))}
 	})
 	s.Background("sweep", func(ctx context.Context) { devices.sweep(ctx, sweepEvery) })
 	s.Background("collector", func(ctx context.Context) { pace(ctx, c.Garbage) })
@@ -133,8 +133,13 @@ func handleZones(s *carrier.Server, z Zones) {
 		}
 		return carrier.Nothing{}, z.Remove(ctx, r.ID)
 	})
-	carrier.Handle(s, opZones, func(context.Context, carrier.Nothing) (zonesAnswer, error) {
-		return zonesAnswer{z.List()}, nil
+	carrier.Handle(s, opZones, func(_ context.Context, r idRequest) (zonesAnswer, error) {
+		if r.ID != "" {
+			if err := checkID(opZones, r.ID); err != nil {
+				return zonesAnswer{}, err
+			}
+		}
+		return zonesAnswer{z.List(r.ID)}, nil
 	})
 }
 
@@ -154,5 +159,5 @@ func (noZones) Set(context.Context, Zone) error {
 func (noZones) Remove(_ context.Context, id string) error {
 	return node.Errorf(node.NotExist, "cannot remove zone %s: there is none", id)
 }
-func (noZones) List() []ZoneStatus { return nil }
-func (noZones) Close() error       { return nil }
+func (noZones) List(string) []ZoneStatus { return nil }
+func (noZones) Close() error             { return nil }

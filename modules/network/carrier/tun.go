@@ -29,6 +29,7 @@ func (l *link) Close() error             { return l.inner.Close() }
 func (l *link) Read(bufs [][]byte, sizes []int, offset int) (int, error) {
 	l.outbound.wait()
 	if l.in.empty() {
+		l.in.begin(bufs)
 		n, err := l.inner.Read(l.in.slots, l.in.sizes, 0)
 		l.in.filled(n)
 		if err != nil {

@@ -85,6 +85,9 @@ func TestWireOfEarlierVersions(t *testing.T) {
 	if zones, err := client.Zones(t.Context()); err != nil || !slices.Equal(zones, []ZoneStatus{{ID: "a", NamespaceInode: 5, Digest: "d", Broken: "b"}}) {
 		t.Errorf("zones %+v (%v)", zones, err)
 	}
+	if zones, err := client.Zone(t.Context(), "a"); err != nil || len(zones) != 1 || zones[0].ID != "a" {
+		t.Errorf("zone %+v (%v)", zones, err)
+	}
 	for _, want := range []string{
 		`{"version":1,"op":"info"}`,
 		`{"version":1,"op":"info"}`,
@@ -96,6 +99,7 @@ func TestWireOfEarlierVersions(t *testing.T) {
 		`{"version":1,"op":"set-zone","zone":{"ID":"a","Namespace":"/ns","Network":"n","Names":{"web":["10.1.1.5"]}}}`,
 		`{"version":1,"op":"remove-zone","id":"a"}`,
 		`{"version":1,"op":"zones"}`,
+		`{"version":1,"op":"zones","id":"a"}`,
 	} {
 		if got := <-requests; got != want {
 			t.Errorf("asked\n%s, want\n%s", got, want)

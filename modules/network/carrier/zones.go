@@ -31,6 +31,7 @@ type ZoneStatus struct {
 type Zones interface {
 	Set(ctx context.Context, z Zone) error
 	Remove(ctx context.Context, id string) error
-	List() []ZoneStatus
+	// List has all zones, or the one of an ID if that isn't empty.
+	List(only string) []ZoneStatus
 	Close() error
 }

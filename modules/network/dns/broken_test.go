@@ -34,20 +34,20 @@ func TestBrokenSocketsAreMadeAnew(t *testing.T) {
 	s.mu.Unlock()
 	broken.sockets.udp[1].Close()
 	deadline := time.After(10 * time.Second)
-	for s.List()[0].Listening {
+	for s.List("")[0].Listening {
 		select {
 		case <-deadline:
 			t.Fatal("nobody says that a socket is broken")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if got := s.List()[0].Err; !strings.Contains(got, "closed") {
+	if got := s.List("")[0].Err; !strings.Contains(got, "closed") {
 		t.Errorf("it says %q", got)
 	}
 	if err := s.Set(context.Background(), zone); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.List(); len(got) != 1 || !got[0].Listening || got[0].Err != "" {
+	if got := s.List(""); len(got) != 1 || !got[0].Listening || got[0].Err != "" {
 		t.Errorf("after another Set it is %+v", got)
 	}
 	if broken.ctx.Err() == nil {

@@ -218,7 +218,7 @@ func TestTheNextNameServerIsAsked(t *testing.T) {
 			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			if got := s.List()[0]; got.Failures != c.failures || got.Queries != 1 {
+			if got := s.List("")[0]; got.Failures != c.failures || got.Queries != 1 {
 				t.Errorf("%d failures of %d are counted, want %d", got.Failures, got.Queries, c.failures)
 			}
 		})

@@ -130,8 +130,8 @@ func TestForwardsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all but 8 have failed", func() bool { return s.List()[0].Failures == sent-8 })
-	if got := s.List()[0].Queries; got != sent {
+	eventually(t, "all but 8 have failed", func() bool { return s.List("")[0].Failures == sent-8 })
+	if got := s.List("")[0].Queries; got != sent {
 		t.Errorf("%d queries are counted, want %d", got, sent)
 	}
 	for _, network := range []string{"udp", "tcp"} {
@@ -163,14 +163,14 @@ func TestTheRateIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all have come", func() bool { return s.List()[0].Queries == sent })
-	if got := s.List()[0].Dropped; got < sent/2 {
+	eventually(t, "all have come", func() bool { return s.List("")[0].Queries == sent })
+	if got := s.List("")[0].Dropped; got < sent/2 {
 		t.Errorf("%d of %d are dropped", got, sent)
 	}
 	if got := said(other.ask("udp", "web", mdns.TypeA)); got != "NOERROR 10.1.1.5" {
 		t.Errorf("another tenant: %s", got)
 	}
-	if s.List()[1].Dropped != 0 {
+	if s.List("")[1].Dropped != 0 {
 		t.Error("another tenant's queries are dropped")
 	}
 	eventually(t, "it answers again", func() bool {
@@ -199,8 +199,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		open = append(open, conn)
 	}
-	if !ends(t, n.dial("tcp", "", gateway4)) || s.List()[0].Dropped != 1 {
-		t.Errorf("a fourth connection stays: %+v", s.List()[0])
+	if !ends(t, n.dial("tcp", "", gateway4)) || s.List("")[0].Dropped != 1 {
+		t.Errorf("a fourth connection stays: %+v", s.List("")[0])
 	}
 	if got := said(other.ask("tcp", "web", mdns.TypeA)); got != "NOERROR 10.1.1.5" {
 		t.Errorf("another tenant: %s", got)
@@ -274,7 +274,7 @@ func TestALoopEnds(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if got := s.List()[0].Queries; got != 17 {
+	if got := s.List("")[0].Queries; got != 17 {
 		t.Errorf("one query became %d, want 17: as many as may wait, and the one that may not", got)
 	}
 }

@@ -91,10 +91,17 @@ func (s *Server) Remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// List returns all zones in the order of their IDs.
-func (s *Server) List() []ZoneStatus {
+// List returns all zones in the order of their IDs, or the one of an ID if that isn't empty.
+func (s *Server) List(only string) []ZoneStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if only != "" {
+		z, ok := s.zones[only]
+		if !ok {
+			return nil
+		}
+		return []ZoneStatus{z.status()}
+	}
 	out := make([]ZoneStatus, 0, len(s.zones))
 	for _, id := range slices.Sorted(maps.Keys(s.zones)) {
 		out = append(out, s.zones[id].status())

@@ -32,7 +32,7 @@ func TestInvalidZones(t *testing.T) {
 	s := newServer(t, dns.Config{})
 	ip := []netip.Addr{netip.MustParseAddr("10.1.1.5")}
 	set(t, s, n.zone("one"))
-	before := s.List()
+	before := s.List("")
 	for _, c := range []struct {
 		what   string
 		change func(z *dns.Zone)
@@ -60,7 +60,7 @@ func TestInvalidZones(t *testing.T) {
 		c.change(&z)
 		wantKind(t, c.what, s.Set(context.Background(), z), c.kind, c.want)
 	}
-	if after := s.List(); len(after) != 1 || after[0] != before[0] {
+	if after := s.List(""); len(after) != 1 || after[0] != before[0] {
 		t.Errorf("refusals changed %v to %v", before, after)
 	}
 }
@@ -82,7 +82,7 @@ func TestNamesChangeInPlace(t *testing.T) {
 	if got := said(n.ask("udp", "web", mdns.TypeA)); got != "NXDOMAIN" {
 		t.Errorf("a name that has gone: %s", got)
 	}
-	if list := s.List(); list[0].Digest != z.Digest() {
+	if list := s.List(""); list[0].Digest != z.Digest() {
 		t.Errorf("the digest of what is served is %s, want %s", list[0].Digest, z.Digest())
 	}
 }
@@ -90,7 +90,7 @@ func TestNamesChangeInPlace(t *testing.T) {
 func TestAReplacedNamespaceIsListenedInAnew(t *testing.T) {
 	n := newNamespace(t)
 	s := serving(t, n, dns.Config{})
-	old := s.List()[0]
+	old := s.List("")[0]
 	n.replace()
 	if _, err := n.tryDial("tcp", "", gateway4); err == nil {
 		t.Fatal("something listens in the new namespace already")
@@ -99,7 +99,7 @@ func TestAReplacedNamespaceIsListenedInAnew(t *testing.T) {
 	if got := said(n.ask("udp", "web", mdns.TypeA)); got != "NOERROR 10.1.1.5" {
 		t.Errorf("in the new namespace: %s", got)
 	}
-	list := s.List()
+	list := s.List("")
 	inode, err := netns.Inode(n.path)
 	if err != nil || len(list) != 1 || list[0].NamespaceInode != inode || inode == old.NamespaceInode || !list[0].Listening {
 		t.Errorf("%+v after %+v, the namespace is %d, %v", list, old, inode, err)
@@ -124,7 +124,7 @@ func TestRemoveFreesTheSockets(t *testing.T) {
 			t.Error("UDP still answers")
 		}
 		wantKind(t, "twice", s.Remove(context.Background(), "one"), node.NotExist, "one")
-		if got := s.List(); len(got) != 0 {
+		if got := s.List(""); len(got) != 0 {
 			t.Errorf("listed are %v", got)
 		}
 		set(t, s, n.zone("one"))
@@ -203,7 +203,7 @@ func TestNameServersOfAFileThatChanges(t *testing.T) {
 	if got := said(n.ask("udp", "example.com", mdns.TypeA)); got != "SERVFAIL" || len(up.asked()) != 1 {
 		t.Errorf("with an empty one: %s", got)
 	}
-	if got := s.List()[0].Failures; got != 2 {
+	if got := s.List("")[0].Failures; got != 2 {
 		t.Errorf("%d failures are counted, want 2", got)
 	}
 }

@@ -43,10 +43,13 @@ type Observation struct {
 
 // Observe asks the backend and the carrier once for all networks.
 func (t *Tunnels) Observe(ctx context.Context) Observation {
-	return t.observe(ctx, func(ctx context.Context) ([]wireguard.Status, error) { return t.backend.List(ctx) })
+	return t.observe(ctx, t.backend.List, t.zones)
 }
 
-// ObserveOne asks the backend for one network's device only.
+// zones asks the carrier that is connected now.
+func (t *Tunnels) zones(ctx context.Context) ([]carrier.ZoneStatus, error) { return t.carrier.Zones(ctx) }
+
+// ObserveOne asks for one network's device and DNS only: lists of all would make garbage in the carrier, whose buffers are the dearer for it.
 func (t *Tunnels) ObserveOne(ctx context.Context, id string) Observation {
 	return t.observe(ctx, func(ctx context.Context) ([]wireguard.Status, error) {
 		one, err := t.backend.Get(ctx, id)
@@ -54,10 +57,12 @@ func (t *Tunnels) ObserveOne(ctx context.Context, id string) Observation {
 			return nil, nil
 		}
 		return []wireguard.Status{one}, err
-	})
+	}, func(ctx context.Context) ([]carrier.ZoneStatus, error) { return t.carrier.Zone(ctx, id) })
 }
 
-func (t *Tunnels) observe(ctx context.Context, list func(context.Context) ([]wireguard.Status, error)) Observation {
+func (t *Tunnels) observe(
+	ctx context.Context, list func(context.Context) ([]wireguard.Status, error), names func(context.Context) ([]carrier.ZoneStatus, error),
+) Observation {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o := Observation{devices: map[string]wireguard.Status{}, zones: map[string]carrier.ZoneStatus{}, zone: t.zone}
@@ -73,7 +78,7 @@ func (t *Tunnels) observe(ctx context.Context, list func(context.Context) ([]wir
 	for _, d := range devices {
 		o.devices[d.ID] = d
 	}
-	zones, err := t.carrier.Zones(ctx)
+	zones, err := names(ctx)
 	if err != nil {
 		o.away = err.Error()
 		return o

@@ -170,7 +170,7 @@ func TestANetworkTakesItsPartOnThisNode(t *testing.T) {
 
 // TestTunnelsAreLimitedByTheCarriersBudget: admission promises exactly the wg carrier's memory budget.
 func TestTunnelsAreLimitedByTheCarriersBudget(t *testing.T) {
-	if admit.TunnelMemory.Total != carrier.Budget || 2*carrier.Budget != carrier.DefaultHardLimit {
+	if admit.TunnelMemory.Total != carrier.Budget || 3*carrier.Budget != carrier.DefaultHardLimit {
 		t.Errorf("%d are promised, the budget is %d of %d", admit.TunnelMemory.Total, carrier.Budget, carrier.DefaultHardLimit)
 	}
 }
