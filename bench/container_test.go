@@ -28,7 +28,7 @@ func boxes(b *testing.B) (*nodetest.Internet, *nodetest.Node) {
 		b.Fatal(err)
 	}
 	i := nodetest.NewInternet(b, bins, "--key-rate", "0", "--address-rate", "0")
-	n, _ := i.Plug("n1", "203.0.113.11", "--heartbeat", "1m", "--poll-wait", "30s", "--container-layer", "32MiB", "--cpu-overcommit", "100")
+	n, _ := i.Plug("n1", "203.0.113.11", "--heartbeat", "1m", "--poll-wait", "30s", "--container-layer", "32MiB", "--cpu-overcommit", "100", "--log-level", "info")
 	// With the mode of /run on a machine.
 	for _, dir := range []string{n.RunDir(), i.Path("ctr"), i.Path("podman", "run")} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -29,7 +30,7 @@ func (m *Module) watch() {
 	defer hearing.Wait()
 	defer cancel()
 	hearing.Go(func() { m.hear(ctx) })
-	look, sweep := time.NewTicker(mountsEvery), time.NewTicker(m.cfg.sweepEvery)
+	look, sweep := time.NewTimer(backoff.Together(mountsEvery)), time.NewTicker(m.cfg.sweepEvery)
 	defer look.Stop()
 	defer sweep.Stop()
 	for {
@@ -40,6 +41,7 @@ func (m *Module) watch() {
 			m.sweepAll()
 			continue
 		case <-look.C:
+			look.Reset(backoff.Together(mountsEvery))
 		}
 		if !m.anyUnmounted() {
 			continue

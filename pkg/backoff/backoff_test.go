@@ -51,3 +51,28 @@ func TestWaitsOfAnySize(t *testing.T) {
 		}
 	})
 }
+
+// TestTogether holds what Together promises of every wait, and that those of equal and of multiple length come to end at the same moments.
+func TestTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(24*365*time.Hour)).Draw(t, "now"))
+		d := time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "wait"))
+		got := backoff.TogetherAt(now, d)
+		switch {
+		case d < time.Second && got != d:
+			t.Fatalf("%s is %s", d, got)
+		case got > d, got <= min(3*d/4, d-time.Second) && d > 0:
+			t.Fatalf("a wait of %s that begins at %s is %s", d, now, got)
+		case d >= time.Second && (now+got)%time.Second != 0:
+			t.Fatalf("a wait of %s that begins at %s ends at %s", d, now, now+got)
+		case d >= 8*time.Second && (now+got)%(2*time.Second) != 0:
+			t.Fatalf("a wait of %s that begins at %s ends at %s", d, now, now+got)
+		}
+	})
+	// What begins at one of the moments takes as long as it says, where that is a multiple of its grid.
+	for _, d := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, time.Minute + 4*time.Second} {
+		if got := backoff.TogetherAt(16*time.Second, d); got != d {
+			t.Errorf("%s is %s", d, got)
+		}
+	}
+}

@@ -30,11 +30,13 @@ type InProcess struct {
 	waiters int
 	feeds   transport.Feeds
 	latest  transport.Latest
-	served  map[string]bool
-	bytes   int
-	sweep   time.Time
-	closed  bool
-	count   transport.Counters
+	// audience has a channel for each channel whose first or last reader somebody waits for; it is closed then.
+	audience map[string]chan struct{}
+	served   map[string]bool
+	bytes    int
+	sweep    time.Time
+	closed   bool
+	count    transport.Counters
 }
 
 type queue struct {
@@ -58,7 +60,7 @@ type item struct {
 func NewInProcess() *InProcess {
 	return &InProcess{
 		queues: map[string]*queue{}, waiting: map[string][]*waiter{},
-		feeds: transport.Feeds{}, latest: transport.Latest{}, served: map[string]bool{},
+		feeds: transport.Feeds{}, latest: transport.Latest{}, audience: map[string]chan struct{}{}, served: map[string]bool{},
 	}
 }
 
@@ -186,6 +188,24 @@ func (b *InProcess) Publish(_ context.Context, channel string, frame []byte) err
 	return nil
 }
 
+// IsRead implements Bus.
+func (b *InProcess) IsRead(channel string) (read bool, changed <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.audience[channel] == nil {
+		b.audience[channel] = make(chan struct{})
+	}
+	return len(b.feeds[channel]) > 0, b.audience[channel]
+}
+
+// changed says that a channel has its first reader, or its last one no more.
+func (b *InProcess) changed(channel string) {
+	if waiting := b.audience[channel]; waiting != nil {
+		delete(b.audience, channel)
+		close(waiting)
+	}
+}
+
 // Silent implements Bus.
 func (b *InProcess) Silent(channel string) {
 	b.mu.Lock()
@@ -204,13 +224,17 @@ func (b *InProcess) Subscribe(ctx context.Context, channel string) (<-chan zbus.
 		b.mu.Unlock()
 		return nil, transport.ErrClosed()
 	}
-	b.feeds.Add(channel, f)
+	if b.feeds.Add(channel, f) {
+		b.changed(channel)
+	}
 	b.latest.Greet(channel, f)
 	b.mu.Unlock()
 	f.EndWith(ctx, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.feeds.Remove(channel, f)
+		if b.feeds.Remove(channel, f) {
+			b.changed(channel)
+		}
 		f.Close()
 	})
 	return f.Events(), nil

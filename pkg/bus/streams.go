@@ -14,7 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// streams publishes the events of a module's objects.
+// streams publishes the events of a module's objects. A stream that nobody reads doesn't run, where the bus knows that: each measures or
+// counts something, again and again. Its first event comes at once, or after an interval; so none is missed that a reader could have had.
 type streams struct {
 	bus    Bus
 	module string
@@ -41,10 +42,13 @@ func (s *streams) start(ctx context.Context, of *objects, running *sync.WaitGrou
 func (s *streams) keep(ctx context.Context, id zbus.ObjectID, name string, fn reflect.Value) {
 	channel := channelName(s.module, id, name)
 	retry := transport.NewBackoff()
-	for {
+	for s.awaitReader(ctx, channel) {
 		came, err := s.run(ctx, channel, fn)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errUnread) {
+			continue
 		}
 		if came {
 			retry.Reset()
@@ -58,7 +62,25 @@ func (s *streams) keep(ctx context.Context, id zbus.ObjectID, name string, fn re
 	}
 }
 
-// run publishes until the stream or ctx ends; came reports whether there was an event.
+// errUnread is the end of a stream that nobody reads any more.
+var errUnread = errors.New("nobody reads it")
+
+// awaitReader waits until somebody reads the channel; false when ctx is done.
+func (s *streams) awaitReader(ctx context.Context, channel string) bool {
+	for ctx.Err() == nil {
+		read, changed := s.bus.IsRead(channel)
+		if read {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+	return false
+}
+
+// run publishes until the stream or ctx ends, or nobody reads it; came reports whether there was an event.
 func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (came bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,12 +100,22 @@ func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (ca
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
 		{Dir: reflect.SelectRecv, Chan: events},
+		{Dir: reflect.SelectRecv}, // the channel's readers
 	}
 	outage := transport.NewBackoff()
 	for {
+		read, changed := s.bus.IsRead(channel)
+		if !read {
+			s.bus.Silent(channel) // the last event grows old
+			return came, errUnread
+		}
+		cases[2].Chan = reflect.ValueOf(changed)
 		chosen, event, ok := reflect.Select(cases)
 		if chosen == 0 || ctx.Err() != nil {
 			return came, nil
+		}
+		if chosen == 2 {
+			continue
 		}
 		if !ok {
 			return came, errors.New("its channel was closed")

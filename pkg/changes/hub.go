@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -97,7 +98,7 @@ func (h *Hub) stream(ctx context.Context, r *reader, out chan<- node.Change) {
 	defer close(out)
 	defer h.leave(r)
 	name := rand.Uint64()
-	beat := time.NewTimer(node.ChangesEvery)
+	beat := time.NewTimer(backoff.Together(node.ChangesEvery))
 	defer beat.Stop()
 	for number := uint64(1); ; number++ {
 		next := h.take(r)
@@ -107,7 +108,7 @@ func (h *Hub) stream(ctx context.Context, r *reader, out chan<- node.Change) {
 			return
 		case out <- next:
 		}
-		beat.Reset(node.ChangesEvery)
+		beat.Reset(backoff.Together(node.ChangesEvery))
 		select {
 		case <-ctx.Done():
 			return

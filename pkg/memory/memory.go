@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/backoff"
 )
 
 // GiveBack returns a burst's free memory to the system, until ctx is done, whenever
@@ -53,14 +55,15 @@ func KeepLow(ctx context.Context) {
 
 // repeat calls look again and again until ctx is done.
 func repeat(ctx context.Context, every time.Duration, look func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	due := time.NewTimer(backoff.Together(every))
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-due.C:
 			look()
+			due.Reset(backoff.Together(every))
 		}
 	}
 }

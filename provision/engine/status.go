@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -109,7 +110,7 @@ func (e *Engine) offer(ctx context.Context, out chan<- workload.ProvisionCounter
 
 // awaitChange returns when the value has changed, or after countersEvery.
 func (e *Engine) awaitChange(ctx context.Context, value *workload.ProvisionCounters, changed *<-chan struct{}) bool {
-	latest := time.NewTimer(countersEvery)
+	latest := time.NewTimer(backoff.Together(countersEvery))
 	defer latest.Stop()
 	for {
 		select {

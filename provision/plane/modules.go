@@ -155,7 +155,7 @@ func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRu
 	if err != nil {
 		return controller.NewRequeueInterval(backoff.Around(askAgain))
 	}
-	return controller.NewRequeueInterval(backoff.Around(askEvery))
+	return controller.NewRequeueInterval(backoff.Together(backoff.Around(askEvery)))
 }
 
 // disabled shows a module that is switched off.
@@ -164,7 +164,7 @@ func (m *Modules) disabled(ctx context.Context, r controller.QRuntime, name stri
 	if err := m.write(ctx, r, spec, resources.Not(host.Running, spec.Reason, "it is switched off")); err != nil {
 		return err
 	}
-	return controller.NewRequeueInterval(backoff.Around(askEvery))
+	return controller.NewRequeueInterval(backoff.Together(backoff.Around(askEvery)))
 }
 
 // needed reports whether somebody holds a module.

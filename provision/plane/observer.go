@@ -116,11 +116,9 @@ func (o *Observer) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger)
 			for _, looked := range asked {
 				close(looked)
 			}
+			rested := time.Now().Add(min(max(shortestPause, lookShare*time.Since(began)), longestPause))
 			var ok bool
-			if asked, ok = o.pause(ctx, min(max(shortestPause, lookShare*time.Since(began)), longestPause)); asked == nil && ok {
-				asked, ok = o.await(ctx, r)
-			}
-			if !ok {
+			if asked, ok = o.await(ctx, r, rested); !ok {
 				return nil
 			}
 		}
@@ -139,6 +137,42 @@ func (o *Observer) tell(err error, before string) string {
 	return before
 }
 
+// others are the requests that the same look answers.
+func (o *Observer) others(first chan struct{}) []chan struct{} {
+	asked := []chan struct{}{first}
+	for {
+		select {
+		case looked := <-o.now:
+			asked = append(asked, looked)
+		default:
+			return asked
+		}
+	}
+}
+
+// await waits for a reason to look, and then until rested, but for a request. False when ctx is done.
+func (o *Observer) await(ctx context.Context, r controller.Runtime, rested time.Time) (asked []chan struct{}, ok bool) {
+	var late <-chan time.Time
+	if o.Every > 0 {
+		timer := time.NewTimer(backoff.Together(backoff.Around(o.Every)))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case looked := <-o.now:
+		return o.others(looked), true
+	case <-r.EventCh():
+	case <-o.Changed:
+	case <-late:
+	}
+	if asked, ok = o.pause(ctx, time.Until(rested)); ok {
+		o.taken(r)
+	}
+	return asked, ok
+}
+
 // pause waits for d, or until somebody asks for a look. False when ctx is done.
 func (o *Observer) pause(ctx context.Context, d time.Duration) (asked []chan struct{}, ok bool) {
 	timer := time.NewTimer(d)
@@ -153,37 +187,16 @@ func (o *Observer) pause(ctx context.Context, d time.Duration) (asked []chan str
 	}
 }
 
-// others are the requests that the same look answers.
-func (o *Observer) others(first chan struct{}) []chan struct{} {
-	asked := []chan struct{}{first}
-	for {
-		select {
-		case looked := <-o.now:
-			asked = append(asked, looked)
-		default:
-			return asked
-		}
-	}
-}
-
-// await waits for a reason to look. False when ctx is done.
-func (o *Observer) await(ctx context.Context, r controller.Runtime) (asked []chan struct{}, ok bool) {
-	var late <-chan time.Time
-	if o.Every > 0 {
-		timer := time.NewTimer(backoff.Around(o.Every))
-		defer timer.Stop()
-		late = timer.C
+// taken takes the reasons that have come by now: one look is for all of them.
+func (o *Observer) taken(r controller.Runtime) {
+	select {
+	case <-r.EventCh():
+	default:
 	}
 	select {
-	case <-ctx.Done():
-		return nil, false
-	case looked := <-o.now:
-		return o.others(looked), true
-	case <-r.EventCh():
 	case <-o.Changed:
-	case <-late:
+	default:
 	}
-	return nil, true
 }
 
 // answers reports whether the module may be asked, and adapts the inputs to that; and whether it is switched off.

@@ -40,7 +40,7 @@ func (p *pace) began(now time.Time) { p.lookedAtAll(now, 0) }
 
 // next is the time of the next look, when some IDs or everything wait for one.
 func (p *pace) next(interval time.Duration, some, all bool) time.Time {
-	at := p.from.Add(time.Duration(p.part * float64(interval)))
+	at := backoff.EndTogether(p.from, time.Duration(p.part*float64(interval)))
 	if some && p.rest.Before(at) {
 		at = p.rest
 	}

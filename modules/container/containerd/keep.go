@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/cgroup"
 )
@@ -23,7 +24,7 @@ const (
 // keep starts croft's own containerd again whenever it ends, until ctx is done.
 func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 	defer close(d.ended)
-	tick := time.NewTicker(logCheck)
+	tick := time.NewTimer(backoff.Together(logCheck))
 	defer tick.Stop()
 	var own *cgroup.Group
 	for {
@@ -32,6 +33,7 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 			p.Close()
 			return
 		case <-tick.C:
+			tick.Reset(backoff.Together(logCheck))
 			d.cfg.boundLog(maxLog)
 			if own == nil {
 				own = d.cfg.ownGroup()

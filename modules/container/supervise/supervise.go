@@ -18,6 +18,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/tasks"
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -139,7 +140,7 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	// from then on all changes are told.
 	every, live := s.LookEvery, time.NewTimer(settle)
 	defer live.Stop()
-	tick := time.NewTicker(min(every, max(every/15, time.Second)))
+	tick := time.NewTimer(min(every, max(every/15, time.Second)))
 	defer tick.Stop()
 	for {
 		select {
@@ -153,7 +154,7 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 			s.cfg.Index.Labels.Live()
 			s.cfg.Changes.Lost()
 		case <-tick.C:
-			tick.Reset(every)
+			tick.Reset(backoff.Together(every))
 			if err := s.look(ctx); err != nil {
 				return err
 			}

@@ -103,6 +103,9 @@ func (b *Bus) Push(ctx context.Context, key string, frame []byte, ttl time.Durat
 // Silent implements transport.Bus: redis keeps no published events.
 func (b *Bus) Silent(string) {}
 
+// IsRead implements transport.Bus: who reads a channel is known to the server alone.
+func (b *Bus) IsRead(string) (read bool, changed <-chan struct{}) { return true, nil }
+
 // Publish implements transport.Bus.
 func (b *Bus) Publish(ctx context.Context, channel string, frame []byte) error {
 	return b.links.use(ctx, func(l *link) error {

@@ -32,7 +32,10 @@ type Bus interface {
 	Serve(keys ...string)
 	// Publish gives a frame to the present subscribers of channel.
 	Publish(ctx context.Context, channel string, frame []byte) error
-	// Silent declares that nobody publishes on channel any more.
+	// IsRead reports whether somebody reads channel; changed is closed when that may be otherwise. A bus that can't know reports true, and
+	// changed is nil.
+	IsRead(channel string) (read bool, changed <-chan struct{})
+	// Silent declares that nobody publishes on channel any more, or for now.
 	Silent(channel string)
 	// Subscribe returns when the subscription is confirmed; it ends with ctx. A bus that
 	// keeps events sends the last one at once.

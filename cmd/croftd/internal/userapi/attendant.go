@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/wire"
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -162,7 +163,7 @@ func (a *attendant) link(ctx context.Context, number uint32) error {
 // watch sends heartbeats to the process, which must answer each in time.
 func (a *attendant) watch(ctx context.Context) error {
 	hung := a.door.Limits.Hung
-	tick := time.NewTicker(hung / 2)
+	tick := time.NewTimer(backoff.Together(hung / 2))
 	defer tick.Stop()
 	for n := uint32(1); ; n++ {
 		if err := a.control.Send(wire.Message{Kind: wire.Beat, Number: n}); err != nil {
@@ -185,6 +186,7 @@ func (a *attendant) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			tick.Reset(backoff.Together(hung / 2))
 		}
 	}
 }
