@@ -35,7 +35,7 @@ func (h host) Info() (node.HostInfo, error) {
 	if err != nil {
 		return node.HostInfo{}, errors.Wrap(err, "cannot read memory")
 	}
-	nics, err := readInterfaces()
+	nics, err := readInterfaces(h.m.cfg.OwnPrefixes)
 	if err != nil {
 		return node.HostInfo{}, err
 	}
@@ -96,27 +96,37 @@ type nic struct {
 	addresses []netip.Addr
 }
 
-// readInterfaces reads all at once: the kernel tells the addresses of one interface only with those of all others, and a node has hundreds.
-func readInterfaces() ([]nic, error) {
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot list network interfaces")
-	}
+// readInterfaces reads the interfaces that have global unicast addresses. A node has hundreds of own ones, of which
+// it reads none whose address has its name: the kernel tells a link with some 1,500 bytes, an address with 100.
+func readInterfaces(own []string) ([]nic, error) {
 	addresses, err := netns.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // what was read meanwhile is good enough
 		return nil, errors.Wrap(err, "cannot list the addresses of network interfaces")
 	}
 	of := map[int][]netip.Addr{}
 	for _, a := range addresses {
-		if address, ok := netip.AddrFromSlice(a.IP); ok {
-			of[a.LinkIndex] = append(of[a.LinkIndex], address.Unmap())
+		address, ok := netip.AddrFromSlice(a.IP)
+		if address = address.Unmap(); ok && address.IsGlobalUnicast() && !isOwn(a.Label, own) { // those of IPv6 have no label
+			of[a.LinkIndex] = append(of[a.LinkIndex], address)
 		}
 	}
-	nics := make([]nic, 0, len(interfaces))
-	for _, i := range interfaces {
-		nics = append(nics, nic{name: i.Name, up: i.Flags&net.FlagUp != 0, addresses: of[i.Index]})
+	nics := make([]nic, 0, len(of))
+	for index, addresses := range of {
+		link, err := netlink.LinkByIndex(index)
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			continue // it has gone since
+		}
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot read network interface %d", index)
+		}
+		nics = append(nics, nic{name: link.Attrs().Name, up: link.Attrs().Flags&net.FlagUp != 0, addresses: addresses})
 	}
 	return nics, nil
+}
+
+// isOwn reports whether an interface of that name is one of croft's.
+func isOwn(name string, own []string) bool {
+	return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // ownAddresses are the global unicast addresses of interfaces that are up and
@@ -125,7 +135,7 @@ func readInterfaces() ([]nic, error) {
 func ownAddresses(nics []nic, own []string) []string {
 	var addresses []netip.Addr
 	for _, n := range nics {
-		if !n.up || slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(n.name, prefix) }) {
+		if !n.up || isOwn(n.name, own) {
 			continue
 		}
 		for _, a := range n.addresses {
