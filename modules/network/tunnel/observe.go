@@ -47,7 +47,9 @@ func (t *Tunnels) Observe(ctx context.Context) Observation {
 }
 
 // zones asks the carrier that is connected now.
-func (t *Tunnels) zones(ctx context.Context) ([]carrier.ZoneStatus, error) { return t.carrier.Zones(ctx) }
+func (t *Tunnels) zones(ctx context.Context) ([]carrier.ZoneStatus, error) {
+	return t.carrier.Zones(ctx)
+}
 
 // ObserveOne asks for one network's device and DNS only: lists of all would make garbage in the carrier, whose buffers are the dearer for it.
 func (t *Tunnels) ObserveOne(ctx context.Context, id string) Observation {
