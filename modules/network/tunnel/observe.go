@@ -43,12 +43,9 @@ type Observation struct {
 
 // Observe asks the backend and the carrier once for all networks.
 func (t *Tunnels) Observe(ctx context.Context) Observation {
-	return t.observe(ctx, t.backend.List, t.zones)
-}
-
-// zones asks the carrier that is connected now.
-func (t *Tunnels) zones(ctx context.Context) ([]carrier.ZoneStatus, error) {
-	return t.carrier.Zones(ctx)
+	// Connect may change the backend and the carrier: they are taken after it.
+	return t.observe(ctx, func(ctx context.Context) ([]wireguard.Status, error) { return t.backend.List(ctx) },
+		func(ctx context.Context) ([]carrier.ZoneStatus, error) { return t.carrier.Zones(ctx) })
 }
 
 // ObserveOne asks for one network's device and DNS only: lists of all would make garbage in the carrier, whose buffers are the dearer for it.
