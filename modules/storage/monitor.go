@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -76,7 +75,7 @@ type watch struct {
 
 func (w watch) run(ctx context.Context) {
 	defer close(w.out)
-	look := time.NewTimer(backoff.Together(lookEvery))
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	last, told := map[string]node.PoolUse{}, map[string]time.Time{}
 	// What is promised changes only with what the module does; it is summed up from time to time all the same.
@@ -94,7 +93,6 @@ func (w watch) run(ctx context.Context) {
 		again := false
 		select {
 		case <-look.C:
-			look.Reset(backoff.Together(lookEvery))
 			again = time.Since(summed) > repeatEvery
 		case <-changed:
 			// Taken before the reading: a change during it is seen in the next.
