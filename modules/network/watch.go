@@ -63,7 +63,7 @@ func (w *watcher) sleep() {
 
 // run watches until ctx is done.
 func (w *watcher) run(ctx context.Context) error {
-	tick := time.NewTimer(backoff.Together(w.every))
+	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	var next nextRaise
 	for {
@@ -81,7 +81,6 @@ func (w *watcher) run(ctx context.Context) error {
 		case <-ended:
 			next.saw(ended, w.every)
 		case <-tick.C:
-			tick.Reset(backoff.Together(w.every))
 			w.look()
 			next.now = true
 		}
