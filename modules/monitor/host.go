@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -97,19 +98,21 @@ type nic struct {
 }
 
 // readInterfaces reads the interfaces that have global unicast addresses. A node has hundreds of own ones, of which
-// it reads none whose address has its name: the kernel tells a link with some 1,500 bytes, an address with 100.
+// it reads none of which an address has the name: the kernel tells a link with some 1,500 bytes, an address with 100.
 func readInterfaces(own []string) ([]nic, error) {
 	addresses, err := netns.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // what was read meanwhile is good enough
 		return nil, errors.Wrap(err, "cannot list the addresses of network interfaces")
 	}
-	of := map[int][]netip.Addr{}
+	of, ours := map[int][]netip.Addr{}, map[int]bool{}
 	for _, a := range addresses {
 		address, ok := netip.AddrFromSlice(a.IP)
-		if address = address.Unmap(); ok && address.IsGlobalUnicast() && !isOwn(a.Label, own) { // those of IPv6 have no label
+		if address = address.Unmap(); ok && address.IsGlobalUnicast() {
 			of[a.LinkIndex] = append(of[a.LinkIndex], address)
 		}
+		ours[a.LinkIndex] = ours[a.LinkIndex] || isOwn(a.Label, own) // addresses of IPv6 have no label
 	}
+	maps.DeleteFunc(of, func(index int, _ []netip.Addr) bool { return ours[index] })
 	nics := make([]nic, 0, len(of))
 	for index, addresses := range of {
 		link, err := netlink.LinkByIndex(index)

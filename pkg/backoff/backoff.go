@@ -52,7 +52,7 @@ func together(now, d time.Duration) time.Duration {
 	if d < grid {
 		return d
 	}
-	for 8*grid <= d {
+	for grid <= d/8 {
 		grid *= 2
 	}
 	over := (now + d) % grid

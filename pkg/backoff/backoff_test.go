@@ -56,7 +56,7 @@ func TestWaitsOfAnySize(t *testing.T) {
 func TestTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(24*365*time.Hour)).Draw(t, "now"))
-		d := time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "wait"))
+		d := time.Duration(rapid.OneOf(rapid.Int64Range(0, int64(10*time.Minute)), rapid.Int64Range(0, 1<<62)).Draw(t, "wait"))
 		got := backoff.TogetherAt(now, d)
 		switch {
 		case d < time.Second && got != d:

@@ -49,7 +49,7 @@
 // # Streams
 //
 // A slow reader loses the oldest events and keeps the newest. A later reader
-// gets the last event at once, also through a broker and with the bare library;
+// gets the last event at once while others read, else the first one of the stream, also through a broker and with the bare library;
 // on redis, which keeps none, the next. A stream ends at once when its context
 // does; a dropped connection is made again, and Options.OnResume and the log
 // report it. Events that can't be decoded are skipped and counted.
