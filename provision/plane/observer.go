@@ -31,7 +31,7 @@ type Observer struct {
 	// was seen last stays, and the module is the only input.
 	Module string
 	// Changed says that there is something to see; nil where nobody says so. Every is the longest time between two
-	// looks, give or take a fifth; 0 for ever.
+	// looks, a fifth more at most, often less: see backoff.Together; 0 for ever.
 	Changed <-chan struct{}
 	Every   time.Duration
 	// Timeout bounds one look; 0 is five seconds.

@@ -37,7 +37,7 @@ type DriftConfig struct {
 	// that were looked at, nil when all were. It is called from several goroutines, as
 	// Wanted is, and changes nothing.
 	Differs func(t workload.Type, seen map[provisioner.Label]provisioner.Seen, ids []string) bool
-	// Every is the time between two looks at a type, give or take a fifth; after
+	// Every is the time between two looks at a type, a fifth more at most, often less: see backoff.EndTogether; after
 	// repeated failures it is one to one and a half times that: a module that is back
 	// must be seen soon. Resync is that time while all of a type's streams are unbroken.
 	// Deadline is how long one look may take.
