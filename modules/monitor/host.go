@@ -97,8 +97,8 @@ type nic struct {
 	addresses []netip.Addr
 }
 
-// readInterfaces reads the interfaces that have global unicast addresses. A node has hundreds of own ones, of which
-// it reads none of which an address has the name: the kernel tells a link with some 1,500 bytes, an address with 100.
+// readInterfaces reads the interfaces that have global unicast addresses, but for own ones that are known by the label of an address of IPv4: a node
+// has hundreds of these, and the kernel tells a link with some 1,500 bytes, an address with 100.
 func readInterfaces(own []string) ([]nic, error) {
 	addresses, err := netns.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // what was read meanwhile is good enough

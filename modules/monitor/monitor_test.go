@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os/exec"
@@ -94,74 +95,111 @@ func TestOwnAddresses(t *testing.T) {
 	}
 }
 
-// TestRealInterfaces reads real interfaces in a network namespace of its own.
-func TestRealInterfaces(t *testing.T) {
-	done := make(chan []string)
+// inNamespace calls f in a network namespace of its own, which has what those arguments of ip make.
+func inNamespace(t *testing.T, lines []string, f func() error) {
+	t.Helper()
+	done := make(chan error)
 	go func() {
-		defer close(done)
 		// Never unlocked: the thread, and its namespace, end with the goroutine.
 		runtime.LockOSThread()
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
-		}
-		for _, line := range []string{
-			"link set lo up",
-			"link add name croft9 type bridge", "addr add 10.66.0.1/24 dev croft9", "link set croft9 up",
-			"link add name lan9 type bridge", "addr add 192.0.2.7/24 dev lan9", "link set lan9 up",
-			"link add name down9 type bridge", "addr add 192.0.2.8/24 dev down9",
-			"addr add 2001:db8::1/64 dev croft9 nodad", "addr add 2001:db8::7/64 dev lan9 nodad",
-			"addr add 192.0.2.9/24 dev lan9 label lan9:second",
-		} {
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		for _, line := range lines {
+			if err != nil {
+				break
+			}
 			var complaint bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), "ip", strings.Fields(line)...)
 			cmd.Stderr = &complaint
-			if err := cmd.Run(); err != nil {
-				t.Errorf("ip %s: %v: %s", line, err, complaint.String())
-				return
+			if err = cmd.Run(); err != nil {
+				err = fmt.Errorf("ip %s: %w: %s", line, err, &complaint)
 			}
 		}
-		info, err := made(t, Config{}).Host().Info()
-		if err != nil {
-			t.Error(err)
-			return
+		if err == nil {
+			err = f()
 		}
-		done <- info.Addresses
+		done <- err
 	}()
-	if got := <-done; !slices.Equal(got, []string{"192.0.2.7", "192.0.2.9", "2001:db8::7"}) {
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRealInterfaces reads real interfaces in a network namespace of its own.
+func TestRealInterfaces(t *testing.T) {
+	var info node.HostInfo
+	inNamespace(t, []string{
+		"link set lo up",
+		"link add name croft9 type bridge", "addr add 10.66.0.1/24 dev croft9", "link set croft9 up",
+		"link add name lan9 type bridge", "addr add 192.0.2.7/24 dev lan9", "link set lan9 up",
+		"link add name down9 type bridge", "addr add 192.0.2.8/24 dev down9",
+		"addr add 2001:db8::1/64 dev croft9 nodad", "addr add 2001:db8::7/64 dev lan9 nodad",
+		"addr add 192.0.2.9/24 dev lan9 label lan9:second",
+	}, func() (err error) {
+		info, err = made(t, Config{}).Host().Info()
+		return err
+	})
+	if got := info.Addresses; !slices.Equal(got, []string{"192.0.2.7", "192.0.2.9", "2001:db8::7"}) {
 		t.Errorf("the addresses are %q", got)
+	}
+}
+
+// TestInterfacesAreTheSystems holds that each interface has its own addresses, though they are read together.
+func TestInterfacesAreTheSystems(t *testing.T) {
+	read, want := map[string][]string{}, map[string][]string{}
+	inNamespace(t, []string{
+		"link set lo up", "addr add 192.0.2.1/32 dev lo",
+		"link add name lan8 type bridge", "addr add 192.0.2.8/24 dev lan8", "addr add 2001:db8::8/64 dev lan8 nodad", "link set lan8 up",
+		"link add name lan9 type bridge", "addr add 192.0.2.9/24 dev lan9", "addr add 2001:db8::9/64 dev lan9 nodad",
+	}, func() error {
+		nics, err := readInterfaces(nil)
+		if err != nil {
+			return err
+		}
+		for _, n := range nics {
+			for _, a := range n.addresses {
+				read[n.name] = append(read[n.name], a.String())
+			}
+			slices.Sort(read[n.name])
+		}
+		interfaces, err := net.Interfaces()
+		if err != nil {
+			return err
+		}
+		for _, one := range interfaces {
+			addresses, err := one.Addrs()
+			if err != nil {
+				return err
+			}
+			for _, a := range addresses {
+				if a := netip.MustParsePrefix(a.String()).Addr(); a.IsGlobalUnicast() {
+					want[one.Name] = append(want[one.Name], a.String())
+				}
+			}
+			slices.Sort(want[one.Name])
+		}
+		return nil
+	})
+	if len(want["lo"]) != 1 || len(want["lan8"]) != 2 || len(want["lan9"]) != 2 {
+		t.Errorf("the system has %v", want)
+	}
+	for name, addresses := range want {
+		if !slices.Equal(read[name], addresses) {
+			t.Errorf("%s has %v, read were %v", name, addresses, read[name])
+		}
 	}
 }
 
 // TestLinksOfNetworksAreNotRead holds that reading the machine's addresses costs nothing for each network, which has a link with addresses of both
 // families.
 func TestLinksOfNetworksAreNotRead(t *testing.T) {
-	done := make(chan []nic)
-	go func() {
-		defer close(done)
-		// Never unlocked: the thread, and its namespace, end with the goroutine.
-		runtime.LockOSThread()
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
-		}
-		for _, line := range []string{
-			"link add name cr-u1 type bridge", "addr add 10.66.0.1/31 dev cr-u1", "addr add fd00::1/127 dev cr-u1 nodad", "link set cr-u1 up",
-			"link add name lan9 type bridge", "addr add 192.0.2.7/24 dev lan9", "addr add 2001:db8::7/64 dev lan9 nodad", "link set lan9 up",
-		} {
-			if out, err := exec.CommandContext(t.Context(), "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-				t.Errorf("ip %s: %v: %s", line, err, out)
-				return
-			}
-		}
-		nics, err := readInterfaces(DefaultOwnPrefixes())
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		done <- nics
-	}()
-	nics := <-done
+	var nics []nic
+	inNamespace(t, []string{
+		"link add name cr-u1 type bridge", "addr add 10.66.0.1/31 dev cr-u1", "addr add fd00::1/127 dev cr-u1 nodad", "link set cr-u1 up",
+		"link add name lan9 type bridge", "addr add 192.0.2.7/24 dev lan9", "addr add 2001:db8::7/64 dev lan9 nodad", "link set lan9 up",
+	}, func() (err error) {
+		nics, err = readInterfaces(DefaultOwnPrefixes())
+		return err
+	})
 	if len(nics) != 1 || nics[0].name != "lan9" || !nics[0].up || len(nics[0].addresses) != 2 {
 		t.Errorf("read were %+v", nics)
 	}

@@ -160,8 +160,8 @@ func TestNetworksThatComeAndGoFitTheCeiling(t *testing.T) {
 		most = max(most, info.Memory)
 		t.Logf("round %d: %d networks, %d MiB, the collector ran %d times", round, networks, info.Memory>>20, collections(t, s))
 	}
-	if most > 2*Budget {
-		t.Errorf("%d MiB of %d were taken", most>>20, uint64(2*Budget)>>20)
+	if most > DefaultHardLimit/2 {
+		t.Errorf("%d MiB of %d were taken", most>>20, uint64(DefaultHardLimit/2)>>20)
 	}
 }
 

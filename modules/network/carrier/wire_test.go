@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -44,6 +46,38 @@ func scripted(t *testing.T, run string, answers map[string]string) (requests cha
 		}
 	}()
 	return requests
+}
+
+// TestAnEarlierCarrierIsAskedForAllZones has a carrier that refuses to be asked for one zone, as those of before do.
+func TestAnEarlierCarrierIsAskedForAllZones(t *testing.T) {
+	run := t.TempDir()
+	must(t, kind().Folder(run).Make())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- carrier.Serve(ctx, carrier.ServeConfig{Kind: kind(), RunDir: run, SameGroup: true}, func(_ context.Context, s *carrier.Server, _ zerolog.Logger) (func(), error) {
+			carrier.Handle(s, opZones, func(context.Context, carrier.Nothing) (zonesAnswer, error) {
+				return zonesAnswer{[]ZoneStatus{{ID: "a"}, {ID: "b"}}}, nil
+			})
+			s.Describe(func(i carrier.Info) any { return Info{Info: i} })
+			return func() {}, nil
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		must(t, <-ended)
+	})
+	// Its own program isn't started: it is there, or will be in a moment.
+	var client *Client
+	until(t, "it answers", func() bool {
+		var err error
+		client, err = Ensure(t.Context(), Config{RunDir: run, Command: []string{"false"}, Log: zerolog.Nop()})
+		return err == nil
+	})
+	defer client.Close()
+	if zones, err := client.Zone(t.Context(), "a"); err != nil || len(zones) != 2 || zones[0].ID != "a" {
+		t.Errorf("zones %+v (%v)", zones, err)
+	}
 }
 
 // Carriers outlive upgrades of the agent: the agent's requests are as an earlier
