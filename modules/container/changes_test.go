@@ -13,6 +13,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/pkg/changes"
 	"github.com/croft-edge/croft/pkg/node"
 	changesconformance "github.com/croft-edge/croft/pkg/node/conformance/changes"
@@ -156,5 +157,34 @@ func TestListHasOwnChangesAtOnce(t *testing.T) {
 	}
 	if got, want := hashes(), map[string]string{"2-1": ""}; !maps.Equal(got, want) {
 		t.Fatalf("after its end there are %v, must be %v", got, want)
+	}
+}
+
+// containerd tells of an image that another program removes: the list from before isn't shown any longer.
+func TestImagesThatOthersRemoveArentShown(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, true)
+	w.hearsAll(t)
+	reference := filepath.Join(w.cfg.Image.Sources.Paths[0], "server")
+	_, err := imagetest.New().File("/name", "one", 0o644).Layout(reference)
+	must(t, err)
+	listed := func() int {
+		all, err := w.module.Images().List()
+		must(t, err)
+		return len(all)
+	}
+	for _, id := range []string{"1-1", "1-2"} {
+		eventually(t, "the image is there", func() bool {
+			i, err := w.module.Images().Pull(node.ImageSpec{Label: id, Reference: reference, User: "ada"})
+			return err == nil && i.Ready
+		})
+	}
+	if n := listed(); n != 2 {
+		t.Fatalf("%d images are listed, want 2", n)
+	}
+	in, c := w.behind("ada")
+	for left, id := range []string{"1-1", "1-2"} {
+		must(t, c.ImageService().Delete(in, "croft.local/label/"+id))
+		eventually(t, "it isn't listed any longer", func() bool { return listed() == 1-left })
 	}
 }

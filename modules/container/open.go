@@ -7,6 +7,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/groups"
+	"github.com/croft-edge/croft/modules/container/image/catalog"
 	"github.com/croft-edge/croft/modules/container/launch"
 	"github.com/croft-edge/croft/modules/container/leftovers"
 	"github.com/croft-edge/croft/modules/container/managed"
@@ -73,6 +74,7 @@ func openLocked(ctx context.Context, c Config, told *changes.Hub, images openIma
 	if err != nil {
 		return nil, err
 	}
+	c.Image.Lists = &catalog.Lists{}
 	m := &Module{daemon: daemon, roots: roots, outputs: logs.NewKeeper(c.Logs), log: c.Log, background: newBackground()}
 	cleaner := leftovers.Cleaner{Daemon: daemon, Groups: c.groups(), RuncDir: c.runcDir(), Log: c.Log}
 	if m.table, err = managed.Open(c.records()); err == nil {
@@ -100,7 +102,7 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 		logs: logRemover{table: m.table, outputs: m.outputs, images: m.images.Images(), dir: c.Logs.Dir},
 	}
 	m.supervisor = supervise.New(supervise.Config{
-		Daemon: m.daemon, Index: index, Changes: told, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
+		Daemon: m.daemon, Index: index, Changes: told, Images: c.Image.Lists, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
 		Sweeper: sweeper{index: index, table: m.table, roots: m.roots, secrets: secrets, leftovers: cleaner, remover: remover, execs: c.execs(), log: c.Log}, Spawn: m.background.spawn, Log: c.Log,
 	})
 	m.mounts = &mountWatch{dir: filepath.Join(c.RunDir, "container"), hub: told}

@@ -20,6 +20,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/image/catalog"
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/dial"
@@ -97,6 +98,9 @@ func open(t *testing.T, change ...func(*image.Config)) *world {
 			return w.inUse, nil
 		},
 	}
+	// Lists are kept, and nobody tells of changes: a store knows of its own.
+	w.cfg.Lists = &catalog.Lists{}
+	w.cfg.Lists.Live()
 	for _, f := range change {
 		f(&w.cfg)
 	}

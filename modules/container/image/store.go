@@ -40,7 +40,7 @@ func Open(c Config) (*Store, error) {
 		pulls: newPulls(c.Clock, c.Pulling.Backoff), collection: c.Collection, clock: c.Clock, log: c.Log,
 	}
 	s.catalog = catalog.New(catalog.Config{
-		Daemon: c.Daemon, InUse: c.InUse, Clock: c.Clock, Log: c.Log,
+		Daemon: c.Daemon, InUse: c.InUse, Lists: c.Lists, Clock: c.Clock, Log: c.Log,
 		// A pull that has just begun may have written nothing yet.
 		Emptied: func(ctx context.Context, user, label string) {
 			if !s.pulls.running(user, label) {
@@ -159,13 +159,12 @@ func (s *Store) Inspect(ctx context.Context, label string) (node.Image, error) {
 // List returns the images of all labels, sorted.
 func (s *Store) List(ctx context.Context) ([]node.Image, error) {
 	byLabel := s.pulls.shown()
-	err := s.catalog.Each(ctx, func(_ context.Context, _ catalog.Namespace, all []catalog.Image) error {
+	err := s.catalog.Show(ctx, func(all []catalog.Image) {
 		for _, i := range all {
 			if i.Label != "" && !i.Released {
 				byLabel[i.Label] = i.Contract()
 			}
 		}
-		return nil
 	})
 	out := slices.AppendSeq(make([]node.Image, 0, len(byLabel)), maps.Values(byLabel))
 	slices.SortFunc(out, func(a, b node.Image) int { return strings.Compare(a.Label, b.Label) })

@@ -71,11 +71,21 @@ type Changes interface {
 	Lost()
 }
 
+// Kept is what is kept of users' things while each change of them is heard.
+type Kept interface {
+	// Live says that from now on Forget names the users of all changed things, Lost that it doesn't any longer.
+	Live()
+	Lost()
+	Forget(user string)
+}
+
 // Config configures a Supervisor.
 type Config struct {
 	Daemon  Daemon
 	Index   tasks.Index
 	Changes Changes
+	// Images is what is kept of images; Index has what is of containers.
+	Images  Kept
 	Table   *managed.Table
 	Starter Starter
 	Exits   Exits
@@ -127,9 +137,10 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	defer cancel()
 	defer func() {
 		s.cfg.Index.Labels.Lost()
+		s.cfg.Images.Lost()
 		s.cfg.Changes.Lost()
 	}()
-	told, failed := c.EventService().Subscribe(ctx, `topic~="^/tasks/(exit|delete|paused|resumed)$"`, `topic~="^/containers/(create|update|delete)$"`)
+	told, failed := c.EventService().Subscribe(ctx, `topic~="^/tasks/(exit|delete|paused|resumed)$"`, `topic~="^/(containers|images)/(create|update|delete)$"`)
 	if err := s.look(ctx); err != nil {
 		return err
 	}
@@ -152,6 +163,7 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 			s.handle(e)
 		case <-live.C:
 			s.cfg.Index.Labels.Live()
+			s.cfg.Images.Live()
 			s.cfg.Changes.Lost()
 		case <-tick.C:
 			tick.Reset(backoff.Together(every))
@@ -162,14 +174,18 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 	}
 }
 
-// handle handles one event: it tells the change, and records the exit of a container's first
+// handle handles one event: it tells the change of a container, and records the exit of a container's first
 // process.
 func (s *Supervisor) handle(e *events.Envelope) {
 	user, ours := s.cfg.Daemon.UserOf(e.Namespace)
 	if !ours || e.Event == nil {
 		return
 	}
-	if strings.HasPrefix(e.Topic, "/containers/") {
+	switch {
+	case strings.HasPrefix(e.Topic, "/images/"):
+		s.cfg.Images.Forget(user)
+		return
+	case strings.HasPrefix(e.Topic, "/containers/"):
 		s.cfg.Index.Labels.Forget(user)
 	}
 	decoded, err := typeurl.UnmarshalAny(e.Event)

@@ -69,7 +69,7 @@ func (w *labelWorld) tell() {
 // look looks at the containers as Index.All does; between runs between the listing and the keeping of it.
 func (w *labelWorld) look(t *rapid.T, between func()) {
 	before := maps.Clone(w.is)
-	of, epoch := w.labels.kept("u")
+	of, _, epoch := w.labels.Kept("u")
 	if of != nil && !w.live {
 		t.Error("labels were kept that nothing vouches for")
 	}
@@ -81,7 +81,7 @@ func (w *labelWorld) look(t *rapid.T, between func()) {
 		if between != nil {
 			between()
 		}
-		w.labels.keep("u", epoch, of, func(id string) bool { return w.withTask[id] })
+		keep(w.labels, "u", epoch, of, func(id string) bool { return w.withTask[id] })
 	}
 	for id := range w.withTask {
 		if of[id] == nil {
@@ -99,10 +99,10 @@ func TestNoLabelsAreKeptWithoutAKeeper(t *testing.T) {
 	var none *Labels
 	none.Live()
 	none.Forget("u")
-	none.only(nil)
-	_, epoch := none.kept("u")
-	none.keep("u", epoch, map[string]map[string]string{"1-1": {}}, func(string) bool { return true })
-	if of, _ := none.kept("u"); of != nil {
+	none.Only(nil)
+	_, _, epoch := none.Kept("u")
+	keep(none, "u", epoch, map[string]map[string]string{"1-1": {}}, func(string) bool { return true })
+	if of, is, _ := none.Kept("u"); of != nil || is {
 		t.Error("nil Labels has kept something")
 	}
 	none.Lost()
@@ -113,14 +113,16 @@ func TestLabelsOfUsersThatAreGoneAreForgotten(t *testing.T) {
 	var l Labels
 	l.Live()
 	for _, user := range []string{"a", "b"} {
-		_, epoch := l.kept(user)
-		l.keep(user, epoch, map[string]map[string]string{"1-1": {}}, func(string) bool { return true })
+		_, _, epoch := l.Kept(user)
+		keep(&l, user, epoch, map[string]map[string]string{"1-1": {}}, func(string) bool { return true })
 	}
-	_, epoch := l.kept("c")
-	l.keep("c", epoch, map[string]map[string]string{}, func(string) bool { return true })
-	l.keep("d", epoch, map[string]map[string]string{"1-1": {}, "2-1": {}}, func(id string) bool { return id == "1-1" })
-	l.only([]string{"b", "c", "d"})
-	if len(l.users) != 1 || l.users["b"].of == nil {
-		t.Errorf("kept are %v, must be those of b", l.users)
+	_, _, epoch := l.Kept("c")
+	keep(&l, "c", epoch, map[string]map[string]string{}, func(string) bool { return true })
+	keep(&l, "d", epoch, map[string]map[string]string{"1-1": {}, "2-1": {}}, func(id string) bool { return id == "1-1" })
+	l.Only([]string{"b", "c", "d"})
+	for _, user := range []string{"a", "b", "c", "d"} {
+		if of, is, _ := l.Kept(user); is != (user == "b") || is && of == nil {
+			t.Errorf("kept of %s is %v, %v; must be only those of b", user, of, is)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Labels.only(users)
+	x.Labels.Only(users)
 	c, err := x.Daemon.Client(ctx)
 	if err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
 
 // statesOf are the states of one user's containers. ctx has the user's namespace.
 func (x Index) statesOf(ctx context.Context, c *client.Client, user string) (map[string]RuntimeState, error) {
-	kept, epoch := x.Labels.kept(user)
-	if kept != nil {
+	kept, is, epoch := x.Labels.Kept(user)
+	if is {
 		running, err := tasksOf(ctx, c, user)
 		if err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (x Index) statesOf(ctx context.Context, c *client.Client, user string) (map
 			return states(user, kept, running), nil
 		}
 		x.Labels.Forget(user)
-		_, epoch = x.Labels.kept(user)
+		_, _, epoch = x.Labels.Kept(user)
 	}
 	all, err := c.ContainerService().List(ctx, `labels."`+plan.LabelReservation+`"`)
 	if err != nil {
@@ -114,7 +114,7 @@ func (x Index) statesOf(ctx context.Context, c *client.Client, user string) (map
 	if err != nil {
 		return nil, err
 	}
-	x.Labels.keep(user, epoch, listed, func(id string) bool { return running[id] != nil })
+	keep(x.Labels, user, epoch, listed, func(id string) bool { return running[id] != nil })
 	return states(user, listed, running), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/modules/container/vouched"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -32,9 +33,14 @@ type Config struct {
 	// Emptied is called with the user ID once an image or a pull of a label is removed:
 	// it may have been the user's last. label is empty for an evicted image.
 	Emptied func(ctx context.Context, user, label string)
-	Clock   clock.Clock
-	Log     zerolog.Logger
+	// Lists keeps what Show lists from one look to the next, as long as it is told of changes; nil keeps nothing.
+	Lists *Lists
+	Clock clock.Clock
+	Log   zerolog.Logger
 }
+
+// Lists keeps lists of users' images.
+type Lists = vouched.Lists[[]Image]
 
 // Catalog has the images of all users. New makes one; it is safe for concurrent use.
 type Catalog struct {
@@ -57,22 +63,37 @@ func (c *Catalog) In(ctx context.Context, user string) (context.Context, Namespa
 	}
 	return c.cfg.Daemon.Namespace(ctx, user), Namespace{
 		User: user, Content: to.ContentStore(), Snapshots: to.SnapshotService(Snapshotter),
-		images: to.ImageService(), leases: to.LeasesService(), blobs: &c.blobs,
+		images: to.ImageService(), leases: to.LeasesService(), blobs: &c.blobs, lists: c.cfg.Lists,
 	}, nil
 }
 
 // Each calls f for each user with all images of the user's.
 func (c *Catalog) Each(ctx context.Context, f func(ctx context.Context, n Namespace, all []Image) error) error {
+	return c.each(ctx, Namespace.list, f)
+}
+
+// Show calls f for each user with all images of the user's, which it doesn't change. They may be kept from an earlier look while
+// containerd's events say that nothing has changed: they are for people to see, and nothing is removed because of them.
+func (c *Catalog) Show(ctx context.Context, f func(all []Image)) error {
+	return c.each(ctx, Namespace.kept, func(_ context.Context, _ Namespace, all []Image) error {
+		f(all)
+		return nil
+	})
+}
+
+// each calls f for each user with what list lists.
+func (c *Catalog) each(ctx context.Context, list func(Namespace, context.Context) ([]Image, error), f func(ctx context.Context, n Namespace, all []Image) error) error {
 	users, err := c.cfg.Daemon.Users(ctx)
 	if err != nil {
 		return Kinded(err, "list users")
 	}
+	c.cfg.Lists.Only(users)
 	for _, user := range users {
 		in, n, err := c.In(ctx, user)
 		if err != nil {
 			return err
 		}
-		all, err := n.list(in)
+		all, err := list(n, in)
 		if err != nil {
 			return err
 		}
@@ -109,11 +130,10 @@ func (c *Catalog) Removed() uint64 { return c.removed.Load() }
 
 // Totals returns how many images there are, and their bytes.
 func (c *Catalog) Totals(ctx context.Context) (images, bytes uint64, err error) {
-	err = c.Each(ctx, func(_ context.Context, _ Namespace, all []Image) error {
+	err = c.Show(ctx, func(all []Image) {
 		for _, size := range sizes(all) {
 			images, bytes = images+1, bytes+uint64(size)
 		}
-		return nil
 	})
 	return images, bytes, err
 }

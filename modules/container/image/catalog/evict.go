@@ -4,9 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/errdefs"
 )
 
 // EvictUntil removes unused images of one user, or of all when user is empty, the
@@ -85,8 +82,8 @@ func (c *Catalog) unused(ctx context.Context, user string) (list []unusedImage, 
 
 // evict removes an unused image, and waits until its bytes are free.
 func (c *Catalog) evict(i unusedImage) error {
-	if err := i.in.images.Delete(i.ctx, i.name, images.SynchronousDelete()); err != nil && !errdefs.IsNotFound(err) {
-		return Kinded(err, "remove an image")
+	if err := i.in.remove(i.ctx, i.name, "remove an image"); err != nil {
+		return err
 	}
 	c.cfg.Emptied(i.ctx, i.in.User, "")
 	c.cfg.Log.Info().Str("step", "collect").Str("reference", i.Reference).Str("digest", i.Digest().String()).Time("used", i.used).Msg("removed an unused image")

@@ -24,15 +24,26 @@ type Namespace struct {
 	images    images.Store
 	leases    leases.Manager
 	blobs     *blobs
+	lists     *Lists
 }
 
 // write creates or replaces an object.
 func (n Namespace) write(ctx context.Context, i Image) error {
+	defer n.lists.Forget(n.User) // containerd's event comes later
 	_, err := n.images.Create(ctx, i.object())
 	if errdefs.IsAlreadyExists(err) {
 		_, err = n.images.Update(ctx, i.object())
 	}
 	return Kinded(err, "keep an image")
+}
+
+// remove deletes an object, if there is one, and waits until its bytes are free.
+func (n Namespace) remove(ctx context.Context, name, what string) error {
+	defer n.lists.Forget(n.User) // containerd's event comes later
+	if err := n.images.Delete(ctx, name, images.SynchronousDelete()); err != nil && !errdefs.IsNotFound(err) {
+		return Kinded(err, what)
+	}
+	return nil
 }
 
 // get returns an object. NotExist when there is none.
@@ -62,6 +73,19 @@ func (n Namespace) list(ctx context.Context) ([]Image, error) {
 		}
 	}
 	return out, nil
+}
+
+// kept are all objects of ours, or were when containerd last told of a change.
+func (n Namespace) kept(ctx context.Context) ([]Image, error) {
+	all, kept, epoch := n.lists.Kept(n.User)
+	if kept {
+		return all, nil
+	}
+	all, err := n.list(ctx)
+	if err == nil {
+		n.lists.Keep(n.User, epoch, all)
+	}
+	return all, err
 }
 
 // Size is the bytes of all images, shared ones counted once.

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 
-	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/errdefs"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -69,10 +68,7 @@ func (n Namespace) drop(ctx context.Context, i Image) error {
 	if err := n.Snapshots.Remove(ctx, viewPrefix+i.Label); err != nil && !errdefs.IsNotFound(err) {
 		return Kinded(err, "let go of layers")
 	}
-	if err := n.images.Delete(ctx, i.name, images.SynchronousDelete()); err != nil && !errdefs.IsNotFound(err) {
-		return Kinded(err, "let go of an image")
-	}
-	return nil
+	return n.remove(ctx, i.name, "let go of an image")
 }
 
 // Clean removes all that a label's pull has fetched.
