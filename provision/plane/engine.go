@@ -105,7 +105,13 @@ func (e *Engine) Orphans(all []work.OrphanSpec) {
 }
 
 // Event implements engine.Board.
-func (e *Engine) Event(s work.EventSpec) { e.events.add(s) }
+func (e *Engine) Event(s work.EventSpec) { e.events.add(pendingEvent{EventSpec: s}) }
+
+// EventAfter is Event of what ends what an event of the same object with another reason has begun, perhaps in an earlier process: it is written only if
+// such an event is newer than the last one with the reason of s.
+func (e *Engine) EventAfter(reason string, s work.EventSpec) {
+	e.events.add(pendingEvent{EventSpec: s, after: reason})
+}
 
 // Dropped counts the events that weren't recorded: there were too many at a time.
 func (e *Engine) Dropped() int64 { return e.events.dropped.Current() }

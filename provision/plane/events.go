@@ -34,11 +34,18 @@ type recorder struct {
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	pending []work.EventSpec
+	pending []pendingEvent
 
 	// newest are the newest resources of each kind of event, by eventKey; for run alone.
 	newest map[string]last
 	said   bool
+}
+
+// pendingEvent is an event that waits to be written. One with a reason in after is written only if an event with that reason is newer than the
+// last of its own.
+type pendingEvent struct {
+	work.EventSpec
+	after string
 }
 
 type last struct {
@@ -51,7 +58,7 @@ func newRecorder(log zerolog.Logger) *recorder {
 }
 
 // add has an event written soon. When too many wait, the oldest goes of the user of whom most wait: one user's don't push out another's.
-func (c *recorder) add(s work.EventSpec) {
+func (c *recorder) add(s pendingEvent) {
 	c.mu.Lock()
 	c.pending = append(c.pending, s)
 	full := len(c.pending) > mostPending
@@ -78,7 +85,7 @@ func (c *recorder) crowded() int {
 			most = s.User
 		}
 	}
-	return slices.IndexFunc(c.pending, func(s work.EventSpec) bool { return s.User == most })
+	return slices.IndexFunc(c.pending, func(s pendingEvent) bool { return s.User == most })
 }
 
 // run makes the events' resources until ctx is done. One that can't be made is dropped and counted: it must not keep
@@ -93,7 +100,10 @@ func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
 			if !some {
 				break
 			}
-			err := guarded(c.log, "event", func() error { return c.write(ctx, r, s) })
+			if !c.wanted(s) {
+				continue
+			}
+			err := guarded(c.log, "event", func() error { return c.write(ctx, r, s.EventSpec) })
 			if err != nil && ctx.Err() != nil {
 				c.back(s)
 				break
@@ -111,7 +121,7 @@ func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
 }
 
 // next takes the oldest of the waiting events.
-func (c *recorder) next() (s work.EventSpec, some bool) {
+func (c *recorder) next() (s pendingEvent, some bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.pending) == 0 {
@@ -123,7 +133,7 @@ func (c *recorder) next() (s work.EventSpec, some bool) {
 }
 
 // back puts an event back that couldn't be written because the controller ends: the next run writes it.
-func (c *recorder) back(s work.EventSpec) {
+func (c *recorder) back(s pendingEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = slices.Insert(c.pending, 0, s)
@@ -155,6 +165,17 @@ func (c *recorder) load(ctx context.Context, r controller.Reader) error {
 		}
 	}
 	return nil
+}
+
+// wanted reports whether an event's condition holds by the events so far, those of earlier processes included.
+func (c *recorder) wanted(s pendingEvent) bool {
+	if s.after == "" {
+		return true
+	}
+	reason, known := work.ReasonOf(s.after)
+	other := s.EventSpec
+	other.Kind, other.Reason, other.Operation = reason.Kind, reason.Name, reason.Operation
+	return known && c.newest[eventKey(other)].at.After(c.newest[eventKey(s.EventSpec)].at)
 }
 
 // write makes an event's resource, or counts its repetition.

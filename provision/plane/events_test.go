@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -277,4 +279,66 @@ func TestRememberedKindsAreBounded(t *testing.T) {
 			t.Fatalf("after %d kinds it remembers %d, the newest: %v", i+1, len(c.newest), known)
 		}
 	}
+}
+
+// However the beginnings and the ends of what happens to two objects follow each other, and whenever the process ends: an end is written if its object's
+// newest event is a beginning.
+func TestAnEndIsWrittenAfterItsBeginningOnly(t *testing.T) {
+	const begins, ends = work.ReasonMirrorBehind, work.ReasonMirrorSynced
+	dir := t.TempDir()
+	files := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		files++
+		path := filepath.Join(dir, fmt.Sprint(files))
+		at := time.Now()
+		var p *Plane
+		var engine *Engine
+		var stop func()
+		start := func() {
+			p = open(t, Config{History: path, Key: bytes.Repeat([]byte{7}, keyBytes)})
+			engine = newEngine()
+			p.Add(engine, Past{Log: zerolog.Nop()})
+			stop = run(t, p)
+		}
+		start()
+		defer func() { stop() }()
+		newest, want := map[string]string{}, map[string]int{}
+		for i, what := range rapid.SliceOfN(rapid.SampledFrom([]string{"begin", "end", "end", "restart"}), 1, 12).Draw(rt, "steps") {
+			object := rapid.SampledFrom([]string{"mirror/a", "mirror/b"}).Draw(rt, "object")
+			at = at.Add(time.Hour) // no repetition
+			switch s := (work.EventSpec{Object: object, Last: at}); what {
+			case "begin":
+				s.Kind, s.Reason = work.Warning, begins
+				engine.Event(s)
+				newest[object] = begins
+				want[object+begins]++
+			case "end":
+				s.Kind, s.Reason = work.Normal, ends
+				engine.EventAfter(begins, s)
+				if newest[object] == begins {
+					newest[object] = ends
+					want[object+ends]++
+				}
+			case "restart":
+				stop()
+				start()
+			}
+			if what != "restart" {
+				mark := fmt.Sprint("mark/", i)
+				engine.Event(work.EventSpec{Kind: work.Normal, Reason: ends, Object: mark, Last: at})
+				until(t, "the step is over", func() bool {
+					return slices.ContainsFunc(events(t, p.State()), func(s work.EventSpec) bool { return s.Object == mark })
+				})
+			}
+			got := map[string]int{}
+			for _, s := range events(t, p.State()) {
+				if !strings.HasPrefix(s.Object, "mark/") {
+					got[s.Object+s.Reason]++
+				}
+			}
+			if !maps.Equal(got, want) {
+				rt.Fatalf("after %s of %s there are %v, want %v", what, object, got, want)
+			}
+		}
+	})
 }

@@ -34,9 +34,7 @@ func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSSt
 			return s.Birth().ID, s.Ancestors()
 		},
 		Changed: func(before, after mirrors.Status) {
-			if s, happened := mirrorEvent(before, after, time.Now().UTC()); happened {
-				b.state.engine.Event(s)
-			}
+			tellMirror(b.state.engine, before, after, time.Now().UTC())
 			changed.kick()
 		},
 	}
@@ -49,21 +47,45 @@ func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSSt
 	b.mirrors = mirrors.New(c)
 }
 
+// tellMirror tells what a try to bring a mirror up to date makes known.
+func tellMirror(to interface {
+	Event(s work.EventSpec)
+	EventAfter(reason string, s work.EventSpec)
+}, before, after mirrors.Status, now time.Time) {
+	if s, happened := mirrorEvent(before, after, now); happened {
+		to.Event(s)
+		return
+	}
+	if mirrorWorks(after) && !mirrorWorks(before) {
+		// It may have been behind when an earlier process ended.
+		to.EventAfter(work.ReasonMirrorBehind, mirrorEventOf(work.ReasonMirrorSynced, after, now))
+	}
+}
+
 // mirrorEvent is what a try to bring a mirror up to date makes known: that the mirror falls behind, by failures or by being too slow, and that it isn't
 // behind any more.
 func mirrorEvent(before, after mirrors.Status, now time.Time) (work.EventSpec, bool) {
-	name := work.ReasonMirrorBehind
-	message := after.Behind
 	switch {
 	case after.Behind != "" && before.Behind == "":
+		return mirrorEventOf(work.ReasonMirrorBehind, after, now), true
 	case after.Behind == "" && before.Behind != "":
-		name, message = work.ReasonMirrorSynced, fmt.Sprintf("%d files are left", after.Names)
-	default:
-		return work.EventSpec{}, false
+		return mirrorEventOf(work.ReasonMirrorSynced, after, now), true
+	}
+	return work.EventSpec{}, false
+}
+
+// mirrorEventOf is the event that a mirror is behind, or isn't any more.
+func mirrorEventOf(name string, is mirrors.Status, now time.Time) work.EventSpec {
+	message := is.Behind
+	if name == work.ReasonMirrorSynced {
+		message = fmt.Sprintf("%d files are left", is.Names)
 	}
 	reason, _ := work.ReasonOf(name)
-	return work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "mirror/" + after.Instance, Message: message, Last: now}, true
+	return work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "mirror/" + is.Instance, Message: message, Last: now}
 }
+
+// mirrorWorks reports whether a mirror is up, has all that it ever was to have, and isn't behind.
+func mirrorWorks(is mirrors.Status) bool { return is.Up && is.Complete && is.Behind == "" }
 
 // mirrorCheck is the chore that compares the mirrors with the store: whoever keeps one may have lost something of it.
 func (v *view) mirrorCheck() []hooks.Hook {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +155,60 @@ func TestMirrorEventsAlternate(t *testing.T) {
 		}
 		if made != wanted {
 			t.Errorf("%d events, want %d", made, wanted)
+		}
+	})
+}
+
+// mirrorHistory is a history of events about one mirror, which outlives processes.
+type mirrorHistory struct{ events []work.EventSpec }
+
+func (h *mirrorHistory) last() string {
+	if len(h.events) == 0 {
+		return ""
+	}
+	return h.events[len(h.events)-1].Reason
+}
+
+func (h *mirrorHistory) Event(s work.EventSpec) { h.events = append(h.events, s) }
+
+func (h *mirrorHistory) EventAfter(reason string, s work.EventSpec) {
+	if h.last() == reason {
+		h.Event(s)
+	}
+}
+
+// However a mirror's states follow each other, and whenever the node ends and starts: a mirror that works is never the subject of a last event that says
+// that it is behind, one that is behind always is, and its end is told only after its beginning.
+func TestMirrorEventsOverRestarts(t *testing.T) {
+	states := mirrorStates()
+	names := slices.Sorted(maps.Keys(states))
+	rapid.Check(t, func(t *rapid.T) {
+		h := &mirrorHistory{}
+		before := mirrors.Status{}
+		for at, name := range rapid.SliceOfN(rapid.SampledFrom(append(names, "restart", "restart")), 1, 40).Draw(t, "states") {
+			if name == "restart" {
+				before = mirrors.Status{}
+				continue
+			}
+			after, was := states[name], h.last()
+			tellMirror(h, before, after, time.Unix(int64(at), 0).UTC())
+			before = after
+			switch is := h.last(); {
+			case after.Behind != "" && is != work.ReasonMirrorBehind:
+				t.Fatalf("%s: the last event is %q", name, is)
+			case mirrorWorks(after) && is == work.ReasonMirrorBehind:
+				t.Fatalf("%s: it works, and the last event says that it is behind", name)
+			case is == work.ReasonMirrorSynced && was == "":
+				t.Fatalf("%s: it is told as synced, and was never behind", name)
+			}
+		}
+		for _, e := range h.events {
+			wantMirrorEvent(t, e, true, e.Last)
+		}
+		for i := 1; i < len(h.events); i++ {
+			if h.events[i].Reason == work.ReasonMirrorSynced && h.events[i-1].Reason == work.ReasonMirrorSynced {
+				t.Fatalf("synced twice in a row: %+v", h.events)
+			}
 		}
 	})
 }
