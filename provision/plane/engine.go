@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/controller"
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -162,12 +163,12 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 	clock := ""
 	for {
 		// A module that workloads need is held also while one of them can't be shown.
-		shown := e.show(ctx, r)
+		some, failed := e.show(ctx, r)
 		if err := e.hold(ctx, r); err != nil {
 			return err
 		}
-		if shown != nil {
-			return shown
+		if failed != nil {
+			return failed
 		}
 		if err := e.orders.handle(ctx, r); err != nil {
 			return err
@@ -177,6 +178,9 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 			e.cfg.ClockChanged()
 		}
 		r.ResetRestartBackoff()
+		if some {
+			rest(ctx)
+		}
 		later, stop := e.orders.later()
 		select {
 		case <-ctx.Done():
@@ -187,6 +191,20 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 		if stop(); ctx.Err() != nil {
 			return nil
 		}
+	}
+}
+
+// gather is the pause after something was shown. What the engine does with a workload meanwhile is shown at once; without it, a busy engine's
+// every step would be written.
+const gather = 20 * time.Millisecond
+
+// rest waits for what comes next.
+func rest(ctx context.Context) {
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -233,12 +251,14 @@ func trust(ctx context.Context, r controller.Reader) string {
 }
 
 // show writes what the engine has handed over since. What couldn't be written stays to be shown.
-func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) error {
+// some is whether there was something.
+func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) (some bool, err error) {
 	e.mu.Lock()
 	shown, gone, orphans, restored := e.shown, e.gone, e.orphans, e.restored
 	e.shown, e.gone, e.orphans = map[string]work.WorkloadSpec{}, map[string]bool{}, nil
 	e.mu.Unlock()
-	err := e.showAll(ctx, r, shown, gone)
+	some = len(shown)+len(gone) > 0
+	err = e.showAll(ctx, r, shown, gone)
 	if err == nil && orphans != nil {
 		if err = e.showOrphans(ctx, r, *orphans); err == nil {
 			orphans = nil
@@ -249,7 +269,7 @@ func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) error {
 	} else if restored {
 		e.shows.Store(true)
 	}
-	return err
+	return some, err
 }
 
 // giveBack keeps what couldn't be shown, unless there is something newer.

@@ -72,6 +72,30 @@ func TestWorkloadsLife(t *testing.T) {
 	until(t, "it is forgotten, whoever uses it", func() bool { return get(t, p, "1-1") == nil })
 }
 
+// TestABusyEngineIsShownInSteps: the newest of what the engine does is shown, and not each of its steps: however fast they follow each other, what
+// is written in a time is bounded.
+func TestABusyEngineIsShownInSteps(t *testing.T) {
+	p := open(t, Config{})
+	engine := newEngine()
+	p.Add(engine)
+	run(t, p)
+	const steps = 2000
+	began := time.Now()
+	for i := range steps + 1 {
+		engine.Workloads([]work.WorkloadSpec{{ID: "1-1", Type: workload.TypeVolume, User: userID, Phase: "retry", Attempts: i}}, nil)
+		if i%100 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	until(t, "the last step is shown", func() bool {
+		w := get(t, p, "1-1")
+		return w != nil && w.TypedSpec().Attempts == steps
+	})
+	if written, most := get(t, p, "1-1").Metadata().Version().Value(), uint64(time.Since(began)/(20*time.Millisecond))+2; written > most {
+		t.Errorf("%d steps were written %d times in %s, must be at most %d", steps, written, time.Since(began), most)
+	}
+}
+
 // TestShownTombstonesAreBounded: the oldest go first, whatever the order in which they are handed over, refused ones of free keys push out no others, and
 // no live workload goes.
 func TestShownTombstonesAreBounded(t *testing.T) {
