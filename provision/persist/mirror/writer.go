@@ -23,8 +23,8 @@ const (
 	// While a change of the store ended less than busyFor ago, each object is followed by a pause of backShare times as long as it took, and of
 	// longestBack at most: a place far away takes its time without the processors. Once a change has waited for longer than patience there is no pause.
 	busyFor     = 100 * time.Millisecond
-	backShare   = 7
-	longestBack = 50 * time.Millisecond
+	backShare   = 31
+	longestBack = 400 * time.Millisecond
 	patience    = time.Minute
 	// mostRead and mostBytes bound what is read before it is sent, and longestRead for how long the store may change meanwhile until others are told how far
 	// the mirror is.
