@@ -73,7 +73,7 @@ func (c *Catalog) Each(ctx context.Context, f func(ctx context.Context, n Namesp
 }
 
 // Show calls f for each user with all images of the user's, which it doesn't change. They may be kept from an earlier look while
-// containerd's events say that nothing has changed: they are for people to see, and nothing is removed because of them.
+// containerd's events say that nothing has changed: what removes images goes by Each.
 func (c *Catalog) Show(ctx context.Context, f func(all []Image)) error {
 	return c.each(ctx, Namespace.kept, func(_ context.Context, _ Namespace, all []Image) error {
 		f(all)
