@@ -53,8 +53,8 @@ type Engine struct {
 	orphans *[]work.OrphanSpec
 	// restored is whether the engine has handed over all that it has restored; see Restored.
 	restored bool
-	// types are those of the workloads of which something is or will be on the node.
-	types map[string]workload.Type
+	// present are the workloads of which something is or will be on the node.
+	present present
 
 	// shows is whether what it has restored is shown.
 	shows atomic.Bool
@@ -67,7 +67,7 @@ func NewEngine(c EngineConfig) *Engine {
 	if c.Held == nil {
 		c.Held = func() {}
 	}
-	e := &Engine{cfg: c, events: newRecorder(c.Log), wake: make(chan struct{}, 1), shown: map[string]work.WorkloadSpec{}, gone: map[string]bool{}, types: map[string]workload.Type{}, ended: tombstones{}}
+	e := &Engine{cfg: c, events: newRecorder(c.Log), wake: make(chan struct{}, 1), shown: map[string]work.WorkloadSpec{}, gone: map[string]bool{}, present: newPresent(), ended: tombstones{}}
 	e.orders = newOrderDesk(c.Orders, c.Log, e.kick)
 	return e
 }
@@ -79,15 +79,15 @@ func (e *Engine) Workloads(shown []work.WorkloadSpec, gone []string) {
 		delete(e.gone, s.ID)
 		e.shown[s.ID] = s
 		if phase := lifecycle.Phase(s.Phase); phase.Tombstone() || phase == lifecycle.Waiting {
-			delete(e.types, s.ID)
+			e.present.remove(s.ID)
 		} else {
-			e.types[s.ID] = s.Type
+			e.present.add(s.ID, s.Type)
 		}
 	}
 	for _, id := range gone {
 		delete(e.shown, id)
 		e.gone[id] = true
-		delete(e.types, id)
+		e.present.remove(id)
 	}
 	e.restored = e.restored || len(shown)+len(gone) == 0
 	e.mu.Unlock()
@@ -109,7 +109,7 @@ func (e *Engine) Orphans(all []work.OrphanSpec) {
 func (e *Engine) Event(s work.EventSpec) { e.events.add(pendingEvent{EventSpec: s}) }
 
 // EventAfter is Event of what ends what an event of the same object with another reason has begun, perhaps in an earlier process: it is written only if
-// such an event is newer than the last one with the reason of s.
+// such an event has a later date than the last one with the reason of s. An end that was dated by a clock that was ahead hides a later beginning.
 func (e *Engine) EventAfter(reason string, s work.EventSpec) {
 	e.events.add(pendingEvent{EventSpec: s, after: reason})
 }
@@ -164,7 +164,8 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 	for {
 		// A module that workloads need is held also while one of them can't be shown.
 		some, failed := e.show(ctx, r)
-		if err := e.hold(ctx, r); err != nil {
+		needed := e.needed()
+		if err := e.hold(ctx, r, needed); err != nil {
 			return err
 		}
 		if failed != nil {
@@ -179,7 +180,11 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 		}
 		r.ResetRestartBackoff()
 		if some {
-			rest(ctx)
+			e.rest(ctx, gather, r.EventCh(), needed)
+			if ctx.Err() != nil {
+				return nil
+			}
+			continue // the pause may have taken the wake-up
 		}
 		later, stop := e.orders.later()
 		select {
@@ -194,30 +199,45 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 	}
 }
 
-// gather is the pause after something was shown. What the engine does with a workload meanwhile is shown at once; without it, a busy engine's
-// every step would be written.
+// gather is the pause after something was shown. What the engine does with workloads meanwhile is shown together; without it, each step of a
+// busy engine would be written.
 const gather = 20 * time.Millisecond
 
-// rest waits for what comes next.
-func rest(ctx context.Context) {
-	timer := time.NewTimer(gather)
+// rest waits for what comes next, and ends early with an input that has changed, or when other modules are needed than those that are held.
+func (e *Engine) rest(ctx context.Context, pause time.Duration, inputs <-chan controller.ReconcileEvent, held map[string]bool) {
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-inputs:
+			return
+		case <-e.wake:
+			if !maps.Equal(e.needed(), held) {
+				return
+			}
+		}
 	}
 }
 
-// hold has its finalizer on the modules that workloads on the node need, and on no other.
-func (e *Engine) hold(ctx context.Context, r controller.Runtime) error {
-	needed := map[string]bool{}
+// needed are the modules that workloads on the node need.
+func (e *Engine) needed() map[string]bool {
+	out := map[string]bool{}
 	e.mu.Lock()
-	for _, t := range e.types {
+	defer e.mu.Unlock()
+	for t := range e.present.count {
 		for _, name := range e.cfg.Needs[t] {
-			needed[name] = true
+			out[name] = true
 		}
 	}
-	e.mu.Unlock()
+	return out
+}
+
+// hold has its finalizer on the needed modules, and on no other.
+func (e *Engine) hold(ctx context.Context, r controller.Runtime, needed map[string]bool) error {
 	modules, err := safe.ReaderListAll[*host.Module](ctx, r)
 	if err != nil {
 		return errors.Wrap(err, "cannot list the modules")

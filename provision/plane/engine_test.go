@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -11,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/controller"
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/rs/zerolog"
+	"pgregory.net/rapid"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/resources"
@@ -79,13 +82,13 @@ func TestABusyEngineIsShownInSteps(t *testing.T) {
 	engine := newEngine()
 	p.Add(engine)
 	run(t, p)
-	const steps = 2000
-	began := time.Now()
-	for i := range steps + 1 {
-		engine.Workloads([]work.WorkloadSpec{{ID: "1-1", Type: workload.TypeVolume, User: userID, Phase: "retry", Attempts: i}}, nil)
-		if i%100 == 0 {
-			time.Sleep(time.Millisecond)
+	began, steps := time.Now(), 0
+	for time.Since(began) < 500*time.Millisecond {
+		for range 10 {
+			steps++
+			engine.Workloads([]work.WorkloadSpec{{ID: "1-1", Type: workload.TypeVolume, User: userID, Phase: "retry", Attempts: steps}}, nil)
 		}
+		time.Sleep(time.Millisecond)
 	}
 	until(t, "the last step is shown", func() bool {
 		w := get(t, p, "1-1")
@@ -94,6 +97,79 @@ func TestABusyEngineIsShownInSteps(t *testing.T) {
 	if written, most := get(t, p, "1-1").Metadata().Version().Value(), uint64(time.Since(began)/(20*time.Millisecond))+2; written > most {
 		t.Errorf("%d steps were written %d times in %s, must be at most %d", steps, written, time.Since(began), most)
 	}
+}
+
+// TestThePauseEnds: what changes for a module that workloads need, and an input, isn't held up by what is gathered.
+func TestThePauseEnds(t *testing.T) {
+	engine := NewEngine(EngineConfig{Orders: refusing{}, ClockChanged: func() {}, Log: zerolog.Nop(), Needs: map[workload.Type][]string{
+		workload.TypeVolume: {"storage"}, workload.TypeZDB: {"storage"}, workload.TypeNetwork: {"network"},
+	}})
+	hand := func(id string, of workload.Type) {
+		engine.Workloads([]work.WorkloadSpec{{ID: id, Type: of, User: userID, Phase: "deployed"}}, nil)
+	}
+	hand("1-1", workload.TypeVolume)
+	held := engine.needed()
+	inputs := make(chan controller.ReconcileEvent, 1)
+	rests := func(pause time.Duration) (ended chan struct{}) {
+		ended = make(chan struct{})
+		go func() {
+			defer close(ended)
+			engine.rest(t.Context(), pause, inputs, held)
+		}()
+		return ended
+	}
+	ended := rests(time.Hour)
+	for i := range 50 {
+		hand(fmt.Sprintf("2-%d", i), workload.TypeZDB)
+	}
+	select {
+	case <-ended:
+		t.Error("it ended with workloads that need what is held")
+	case <-time.After(50 * time.Millisecond):
+	}
+	hand("3-1", workload.TypeNetwork)
+	<-ended
+	if needed := engine.needed(); !maps.Equal(needed, map[string]bool{"storage": true, "network": true}) {
+		t.Errorf("needed are %v", needed)
+	}
+	held = engine.needed()
+	ended = rests(time.Hour)
+	engine.Workloads(nil, []string{"3-1"})
+	<-ended
+	held = engine.needed()
+	ended = rests(time.Hour)
+	inputs <- controller.ReconcileEvent{}
+	<-ended
+	<-rests(time.Millisecond)
+}
+
+// TestPresentCounts generates workloads that come, change their type and go, and holds that the types are theirs.
+func TestPresentCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, is := newPresent(), map[string]workload.Type{}
+		ids, types := rapid.SampledFrom([]string{"1-1", "2-1", "3-1"}), rapid.SampledFrom([]workload.Type{workload.TypeVolume, workload.TypeZDB})
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				id, of := ids.Draw(t, "id"), types.Draw(t, "type")
+				p.add(id, of)
+				is[id] = of
+			},
+			"remove": func(t *rapid.T) {
+				id := ids.Draw(t, "id")
+				p.remove(id)
+				delete(is, id)
+			},
+			"": func(t *rapid.T) {
+				want := map[workload.Type]int{}
+				for _, of := range is {
+					want[of]++
+				}
+				if !maps.Equal(p.count, want) {
+					t.Fatalf("counted are %v, there are %v", p.count, want)
+				}
+			},
+		})
+	})
 }
 
 // TestShownTombstonesAreBounded: the oldest go first, whatever the order in which they are handed over, refused ones of free keys push out no others, and

@@ -100,10 +100,11 @@ func (c *recorder) run(ctx context.Context, r controller.Runtime) error {
 			if !some {
 				break
 			}
-			if !c.wanted(s) {
+			spec, wanted := c.due(s)
+			if !wanted {
 				continue
 			}
-			err := guarded(c.log, "event", func() error { return c.write(ctx, r, s.EventSpec) })
+			err := guarded(c.log, "event", func() error { return c.write(ctx, r, spec) })
 			if err != nil && ctx.Err() != nil {
 				c.back(s)
 				break
@@ -167,15 +168,24 @@ func (c *recorder) load(ctx context.Context, r controller.Reader) error {
 	return nil
 }
 
-// wanted reports whether an event's condition holds by the events so far, those of earlier processes included.
-func (c *recorder) wanted(s pendingEvent) bool {
+// due is an event as it is to be written, if its condition holds by the events so far, those of earlier processes included. Its date is then
+// later than that of the event that it ends, also if the clock was set back: the next process goes by dates.
+func (c *recorder) due(s pendingEvent) (spec work.EventSpec, wanted bool) {
+	spec = s.EventSpec
 	if s.after == "" {
-		return true
+		return spec, true
 	}
 	reason, known := work.ReasonOf(s.after)
-	other := s.EventSpec
+	other := spec
 	other.Kind, other.Reason, other.Operation = reason.Kind, reason.Name, reason.Operation
-	return known && c.newest[eventKey(other)].at.After(c.newest[eventKey(s.EventSpec)].at)
+	begun := c.newest[eventKey(other)].at
+	if !known || !begun.After(c.newest[eventKey(spec)].at) {
+		return spec, false
+	}
+	if !spec.Last.After(begun) {
+		spec.Last = begun.Add(time.Nanosecond)
+	}
+	return spec, true
 }
 
 // write makes an event's resource, or counts its repetition.

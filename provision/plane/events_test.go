@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -284,61 +283,104 @@ func TestRememberedKindsAreBounded(t *testing.T) {
 // However the beginnings and the ends of what happens to two objects follow each other, and whenever the process ends: an end is written if its object's
 // newest event is a beginning.
 func TestAnEndIsWrittenAfterItsBeginningOnly(t *testing.T) {
-	const begins, ends = work.ReasonMirrorBehind, work.ReasonMirrorSynced
-	dir := t.TempDir()
-	files := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		files++
-		path := filepath.Join(dir, fmt.Sprint(files))
-		at := time.Now()
-		var p *Plane
-		var engine *Engine
-		var stop func()
-		start := func() {
-			p = open(t, Config{History: path, Key: bytes.Repeat([]byte{7}, keyBytes)})
-			engine = newEngine()
-			p.Add(engine, Past{Log: zerolog.Nop()})
-			stop = run(t, p)
-		}
-		start()
-		defer func() { stop() }()
+	for round := range uint64(8) {
+		chance := rand.New(rand.NewPCG(round, 0))
+		w := newHistoryWorld(t)
 		newest, want := map[string]string{}, map[string]int{}
-		for i, what := range rapid.SliceOfN(rapid.SampledFrom([]string{"begin", "end", "end", "restart"}), 1, 12).Draw(rt, "steps") {
-			object := rapid.SampledFrom([]string{"mirror/a", "mirror/b"}).Draw(rt, "object")
-			at = at.Add(time.Hour) // no repetition
-			switch s := (work.EventSpec{Object: object, Last: at}); what {
+		var done []string
+		for range 12 {
+			what, object := []string{"begin", "end", "end", "restart"}[chance.IntN(4)], []string{"mirror/a", "mirror/b"}[chance.IntN(2)]
+			done = append(done, what+" "+object)
+			w.at = w.at.Add(time.Hour) // no repetition
+			switch what {
 			case "begin":
-				s.Kind, s.Reason = work.Warning, begins
-				engine.Event(s)
-				newest[object] = begins
-				want[object+begins]++
+				w.begin(object)
+				newest[object] = work.ReasonMirrorBehind
+				want[object+" "+work.ReasonMirrorBehind]++
 			case "end":
-				s.Kind, s.Reason = work.Normal, ends
-				engine.EventAfter(begins, s)
-				if newest[object] == begins {
-					newest[object] = ends
-					want[object+ends]++
+				w.end(object)
+				if newest[object] == work.ReasonMirrorBehind {
+					newest[object] = work.ReasonMirrorSynced
+					want[object+" "+work.ReasonMirrorSynced]++
 				}
 			case "restart":
-				stop()
-				start()
+				w.restart()
 			}
-			if what != "restart" {
-				mark := fmt.Sprint("mark/", i)
-				engine.Event(work.EventSpec{Kind: work.Normal, Reason: ends, Object: mark, Last: at})
-				until(t, "the step is over", func() bool {
-					return slices.ContainsFunc(events(t, p.State()), func(s work.EventSpec) bool { return s.Object == mark })
-				})
-			}
-			got := map[string]int{}
-			for _, s := range events(t, p.State()) {
-				if !strings.HasPrefix(s.Object, "mark/") {
-					got[s.Object+s.Reason]++
-				}
-			}
-			if !maps.Equal(got, want) {
-				rt.Fatalf("after %s of %s there are %v, want %v", what, object, got, want)
+			if got := w.written(); !maps.Equal(got, want) {
+				t.Fatalf("round %d, after %v there are %v, want %v", round, done, got, want)
 			}
 		}
+	}
+}
+
+// A beginning was dated by a clock that was ahead: its end is told once, however often the process starts again.
+func TestAnEndIsWrittenOnceAfterAClockIsSetBack(t *testing.T) {
+	w := newHistoryWorld(t)
+	w.at = w.at.Add(5 * time.Hour)
+	w.begin("mirror/a")
+	w.written()
+	w.at = w.at.Add(-5 * time.Hour)
+	for range 3 {
+		w.restart()
+		w.at = w.at.Add(20 * time.Minute)
+		w.end("mirror/a")
+		if got, want := w.written(), map[string]int{"mirror/a " + work.ReasonMirrorBehind: 1, "mirror/a " + work.ReasonMirrorSynced: 1}; !maps.Equal(got, want) {
+			t.Fatalf("there are %v, want %v", got, want)
+		}
+	}
+}
+
+// historyWorld is a history that outlives its processes.
+type historyWorld struct {
+	t      *testing.T
+	path   string
+	at     time.Time
+	marks  int
+	plane  *Plane
+	engine *Engine
+	stop   func()
+}
+
+func newHistoryWorld(t *testing.T) *historyWorld {
+	t.Helper()
+	w := &historyWorld{t: t, path: filepath.Join(t.TempDir(), "history.db"), at: time.Now()}
+	w.start()
+	return w
+}
+
+func (w *historyWorld) start() {
+	w.plane, w.engine = open(w.t, Config{History: w.path, Key: bytes.Repeat([]byte{7}, keyBytes)}), newEngine()
+	w.plane.Add(w.engine)
+	w.stop = run(w.t, w.plane)
+}
+
+func (w *historyWorld) restart() {
+	w.stop()
+	w.start()
+}
+
+func (w *historyWorld) begin(object string) {
+	w.engine.Event(work.EventSpec{Kind: work.Warning, Reason: work.ReasonMirrorBehind, Object: object, Last: w.at})
+}
+
+func (w *historyWorld) end(object string) {
+	w.engine.EventAfter(work.ReasonMirrorBehind, work.EventSpec{Kind: work.Normal, Reason: work.ReasonMirrorSynced, Object: object, Last: w.at})
+}
+
+// written are how many events each object has of each reason, once those that were added before are written: they are in turn.
+func (w *historyWorld) written() map[string]int {
+	w.t.Helper()
+	w.marks++
+	mark := fmt.Sprint("mark/", w.marks)
+	w.engine.Event(work.EventSpec{Kind: work.Normal, Reason: work.ReasonCreated, Object: mark, Last: w.at})
+	until(w.t, "the events are written", func() bool {
+		return slices.ContainsFunc(events(w.t, w.plane.State()), func(s work.EventSpec) bool { return s.Object == mark })
 	})
+	out := map[string]int{}
+	for _, s := range events(w.t, w.plane.State()) {
+		if s.Reason != work.ReasonCreated {
+			out[s.Object+" "+s.Reason]++
+		}
+	}
+	return out
 }

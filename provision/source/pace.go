@@ -57,8 +57,8 @@ func (p *pace) due(now time.Time, interval time.Duration) bool {
 
 // lookedAtAll notes the end of a look at everything.
 func (p *pace) lookedAtAll(now time.Time, failures int) {
-	// Ending it together with other waits shortens the wait by a twentieth on average: see backoff.EndTogether.
-	p.from, p.part = now, 0.9+0.3*rand.Float64()
+	// Ending it together with other waits shortens the wait by a tenth on average: see backoff.EndTogether.
+	p.from, p.part = now, 1+0.2*rand.Float64()
 	if failures > 1 {
 		p.part = 1 + rand.Float64()/2
 	}

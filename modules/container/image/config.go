@@ -41,7 +41,7 @@ type Config struct {
 	// Emptied is called with the user ID when an image or a pull of a user was removed
 	// who has no other pull running: it may have been the user's last. May be nil.
 	Emptied func(ctx context.Context, user string)
-	// Lists keeps lists of images while it is told of changes; nil keeps none.
+	// Lists keeps lists of images while it is told of changes; nil keeps none. The container module sets its own.
 	Lists *catalog.Lists
 	// Space is that of the file system of unpacked images; nil asks the kernel.
 	Space func(ctx context.Context) (Space, error)

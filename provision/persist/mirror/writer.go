@@ -25,7 +25,7 @@ const (
 	busyFor     = 100 * time.Millisecond
 	backShare   = 31
 	longestBack = 400 * time.Millisecond
-	patience    = time.Minute
+	patience    = 10 * time.Second
 	// mostRead and mostBytes bound what is read before it is sent, and longestRead for how long the store may change meanwhile until others are told how far
 	// the mirror is.
 	mostRead    = 512

@@ -27,6 +27,7 @@ func secrets(c config.Config) secret.Provider {
 
 // openMirrors makes the mirrors of the store that opened gets. They run once it is open. Those that can't be made are down: none stops the node.
 func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSStore], changed kick) {
+	started := time.Now()
 	c := mirrors.Config{
 		Places: with.Mirrors, Recovery: with.RecoveryKey, Store: storeFolder(with.Config), Secrets: secrets(with.Config), Log: with.Log,
 		Birth: func() (string, []string) {
@@ -34,7 +35,7 @@ func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSSt
 			return s.Birth().ID, s.Ancestors()
 		},
 		Changed: func(before, after mirrors.Status) {
-			tellMirror(b.state.engine, before, after, time.Now().UTC())
+			tellMirror(b.state.engine, before, after, started, time.Now().UTC())
 			changed.kick()
 		},
 	}
@@ -47,16 +48,16 @@ func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSSt
 	b.mirrors = mirrors.New(c)
 }
 
-// tellMirror tells what a try to bring a mirror up to date makes known.
+// tellMirror tells what a try to bring a mirror up to date makes known, in a process that started at a time.
 func tellMirror(to interface {
 	Event(s work.EventSpec)
 	EventAfter(reason string, s work.EventSpec)
-}, before, after mirrors.Status, now time.Time) {
+}, before, after mirrors.Status, started, now time.Time) {
 	if s, happened := mirrorEvent(before, after, now); happened {
 		to.Event(s)
 		return
 	}
-	if mirrorWorks(after) && !mirrorWorks(before) {
+	if mirrorWorks(after, started) && !mirrorWorks(before, started) {
 		// It may have been behind when an earlier process ended.
 		to.EventAfter(work.ReasonMirrorBehind, mirrorEventOf(work.ReasonMirrorSynced, after, now))
 	}
@@ -84,8 +85,11 @@ func mirrorEventOf(name string, is mirrors.Status, now time.Time) work.EventSpec
 	return work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "mirror/" + is.Instance, Message: message, Last: now}
 }
 
-// mirrorWorks reports whether a mirror is up, has all that it ever was to have, and isn't behind.
-func mirrorWorks(is mirrors.Status) bool { return is.Up && is.Complete && is.Behind == "" }
+// mirrorWorks reports whether a process that started at a time has brought a mirror up to date: nothing waits, or it has written a list. A list of an
+// earlier process, and that nothing has waited for long in this one, say nothing.
+func mirrorWorks(is mirrors.Status, started time.Time) bool {
+	return is.Up && is.Complete && is.Behind == "" && (is.Names == 0 || is.Listed.After(started))
+}
 
 // mirrorCheck is the chore that compares the mirrors with the store: whoever keeps one may have lost something of it.
 func (v *view) mirrorCheck() []hooks.Hook {

@@ -15,6 +15,9 @@ import (
 	"github.com/croft-edge/croft/provision/persist/mirror"
 )
 
+// nodeStarted is when the node's process started.
+var nodeStarted = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 const mirrorName = "s3-1a2b3c4d5e6f7081"
 
 // mirrorIs is a mirror as the set of mirrors shows it after a try.
@@ -52,6 +55,8 @@ func mirrorStates() map[string]mirrors.Status {
 		"new":           mirrorIs(func(s *mirrors.Status) { s.Complete = false }),
 		"works":         waiting(5),
 		"much to do":    waiting(4000),
+		"catches up":    mirrorIs(func(s *mirrors.Status) { s.Names, s.Listed = 4000, nodeStarted.Add(time.Second) }),
+		"old list":      mirrorIs(func(s *mirrors.Status) { s.Names, s.Listed = 4000, nodeStarted.Add(-time.Second) }),
 		"slow":          slow(17),
 		"slower":        slow(4711),
 		"down":          failing("cannot reach it", isDown),
@@ -190,14 +195,16 @@ func TestMirrorEventsOverRestarts(t *testing.T) {
 				before = mirrors.Status{}
 				continue
 			}
-			after, was := states[name], h.last()
-			tellMirror(h, before, after, time.Unix(int64(at), 0).UTC())
+			after, was, begins := states[name], h.last(), before.Instance == ""
+			tellMirror(h, before, after, nodeStarted, time.Unix(int64(at), 0).UTC())
 			before = after
 			switch is := h.last(); {
 			case after.Behind != "" && is != work.ReasonMirrorBehind:
 				t.Fatalf("%s: the last event is %q", name, is)
-			case mirrorWorks(after) && is == work.ReasonMirrorBehind:
+			case slices.Contains([]string{"up", "catches up", "unfit objects"}, name) && is == work.ReasonMirrorBehind:
 				t.Fatalf("%s: it works, and the last event says that it is behind", name)
+			case begins && after.Names > 0 && name != "catches up" && is != was && is == work.ReasonMirrorSynced:
+				t.Fatalf("%s: a process that has brought nothing up to date yet says that it is synced", name)
 			case is == work.ReasonMirrorSynced && was == "":
 				t.Fatalf("%s: it is told as synced, and was never behind", name)
 			}

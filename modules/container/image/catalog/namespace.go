@@ -75,7 +75,7 @@ func (n Namespace) list(ctx context.Context) ([]Image, error) {
 	return out, nil
 }
 
-// kept are all objects of ours, or were when containerd last told of a change.
+// kept are all objects of ours. Those that another program has changed since may be missing until containerd tells: see Lists.
 func (n Namespace) kept(ctx context.Context) ([]Image, error) {
 	all, kept, epoch := n.lists.Kept(n.User)
 	if kept {
