@@ -164,8 +164,7 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 	for {
 		// A module that workloads need is held also while one of them can't be shown.
 		some, failed := e.show(ctx, r)
-		needed := e.needed()
-		if err := e.hold(ctx, r, needed); err != nil {
+		if err := e.hold(ctx, r); err != nil {
 			return err
 		}
 		if failed != nil {
@@ -180,11 +179,11 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 		}
 		r.ResetRestartBackoff()
 		if some {
-			e.rest(ctx, gather, r.EventCh(), needed)
+			e.rest(ctx, gather, r.EventCh())
 			if ctx.Err() != nil {
 				return nil
 			}
-			continue // the pause may have taken the wake-up
+			continue // an input may have ended the pause
 		}
 		later, stop := e.orders.later()
 		select {
@@ -203,23 +202,16 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 // busy engine would be written.
 const gather = 20 * time.Millisecond
 
-// rest waits for what comes next, and ends early with an input that has changed, or when other modules are needed than those that are held.
-func (e *Engine) rest(ctx context.Context, pause time.Duration, inputs <-chan controller.ReconcileEvent, held map[string]bool) {
+// rest waits for what comes next, and ends early with an input that has changed, or when workloads of other types are present: they may need other
+// modules than those that are held.
+func (e *Engine) rest(ctx context.Context, pause time.Duration, inputs <-chan controller.ReconcileEvent) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			return
-		case <-inputs:
-			return
-		case <-e.wake:
-			if !maps.Equal(e.needed(), held) {
-				return
-			}
-		}
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-inputs:
+	case <-e.present.changed:
 	}
 }
 
@@ -237,7 +229,8 @@ func (e *Engine) needed() map[string]bool {
 }
 
 // hold has its finalizer on the needed modules, and on no other.
-func (e *Engine) hold(ctx context.Context, r controller.Runtime, needed map[string]bool) error {
+func (e *Engine) hold(ctx context.Context, r controller.Runtime) error {
+	needed := e.needed()
 	modules, err := safe.ReaderListAll[*host.Module](ctx, r)
 	if err != nil {
 		return errors.Wrap(err, "cannot list the modules")

@@ -7,17 +7,24 @@ type present struct {
 	of map[string]workload.Type
 	// count is how many there are of each type that there is.
 	count map[workload.Type]int
+	// changed has an element after the types that there are have changed.
+	changed chan struct{}
 }
 
 func newPresent() present {
-	return present{of: map[string]workload.Type{}, count: map[workload.Type]int{}}
+	return present{of: map[string]workload.Type{}, count: map[workload.Type]int{}, changed: make(chan struct{}, 1)}
 }
 
 // add adds a workload, or changes its type.
 func (p present) add(id string, t workload.Type) {
+	if was, there := p.of[id]; there && was == t {
+		return
+	}
 	p.remove(id)
 	p.of[id] = t
-	p.count[t]++
+	if p.count[t]++; p.count[t] == 1 {
+		p.tell()
+	}
 }
 
 // remove removes a workload, if it is there.
@@ -29,5 +36,13 @@ func (p present) remove(id string) {
 	delete(p.of, id)
 	if p.count[t]--; p.count[t] == 0 {
 		delete(p.count, t)
+		p.tell()
+	}
+}
+
+func (p present) tell() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
 	}
 }
