@@ -87,12 +87,13 @@ func (m *Modules) take(name string) []chan struct{} {
 	return out
 }
 
-// The pauses between two questions to a module that answers, and to one that doesn't; the time for an answer; and how
-// many modules are asked at a time.
+// The pauses between two questions to a module that answers, and to one that doesn't; the time for an answer; the age of figures that are
+// shown anew; and how many modules are asked at a time.
 const (
 	askEvery     = 15 * time.Second
 	askAgain     = 500 * time.Millisecond
 	askTimeout   = 2 * time.Second
+	figuresEvery = time.Minute
 	askedAtATime = 16
 )
 
@@ -116,7 +117,8 @@ func (m *Modules) MapInput(context.Context, *zap.Logger, controller.QRuntime, co
 // Reconcile implements controller.QController.
 func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRuntime, ptr resource.Pointer) error {
 	name := ptr.ID()
-	for _, answered := range m.take(name) {
+	waiting := m.take(name)
+	for _, answered := range waiting {
 		defer close(answered)
 	}
 	needed, err := needed(ctx, r, name)
@@ -149,7 +151,8 @@ func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRu
 		}
 		running = resources.Not(host.Running, spec.Reason, spec.Error)
 	}
-	if written := m.write(ctx, r, spec, running); written != nil {
+	spec.Conditions = []resources.Condition{running}
+	if written := m.write(ctx, r, spec, len(waiting) > 0); written != nil {
 		return written
 	}
 	if err != nil {
@@ -161,7 +164,8 @@ func (m *Modules) Reconcile(ctx context.Context, _ *zap.Logger, r controller.QRu
 // disabled shows a module that is switched off.
 func (m *Modules) disabled(ctx context.Context, r controller.QRuntime, name string) error {
 	spec := host.ModuleSpec{Name: name, Phase: "Disabled", Reason: "SwitchedOff"}
-	if err := m.write(ctx, r, spec, resources.Not(host.Running, spec.Reason, "it is switched off")); err != nil {
+	spec.Conditions = []resources.Condition{resources.Not(host.Running, spec.Reason, "it is switched off")}
+	if err := m.write(ctx, r, spec, false); err != nil {
 		return err
 	}
 	return controller.NewRequeueInterval(backoff.Together(backoff.Around(askEvery)))
@@ -176,10 +180,15 @@ func needed(ctx context.Context, r controller.Reader, name string) (bool, error)
 	return !is.Metadata().Finalizers().Empty(), nil
 }
 
-func (m *Modules) write(ctx context.Context, r controller.QRuntime, spec host.ModuleSpec, running resources.Condition) error {
+// write shows a module. What changes only its figures is shown once they are a minute old, or when somebody waits for an answer: each
+// change of a module has all of its things looked at.
+func (m *Modules) write(ctx context.Context, r controller.QRuntime, spec host.ModuleSpec, waited bool) error {
 	err := safe.WriterModify(ctx, r, host.NewModule(host.ModuleSpec{Name: spec.Name}), func(is *host.Module) error {
-		spec.Conditions = resources.Dated([]resources.Condition{running}, is.TypedSpec().Conditions, time.Now().UTC())
-		*is.TypedSpec() = spec
+		now := time.Now()
+		spec.Conditions = resources.Dated(spec.Conditions, is.TypedSpec().Conditions, now.UTC())
+		if waited || now.Sub(is.Metadata().Updated()) >= figuresEvery || !spec.SameButFigures(*is.TypedSpec()) {
+			*is.TypedSpec() = spec
+		}
 		return nil
 	})
 	return errors.Wrapf(err, "cannot show the module %s", spec.Name)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -60,6 +61,26 @@ func (s ModuleSpec) DeepCopy() ModuleSpec {
 	}
 	if s.Container != nil {
 		s.Container.Missing = slices.Clone(s.Container.Missing)
+	}
+	return s
+}
+
+// SameButFigures reports whether two descriptions are alike but for the figures that always change, though nothing has happened: memory in use,
+// and the used part of a file system that others write to as well.
+func (s ModuleSpec) SameButFigures(other ModuleSpec) bool {
+	return reflect.DeepEqual(s.withoutFigures(), other.withoutFigures())
+}
+
+func (s ModuleSpec) withoutFigures() ModuleSpec {
+	s.Network, s.Container, s.Image = clone(s.Network), clone(s.Container), clone(s.Image)
+	if s.Network != nil {
+		s.Network.CarrierMemory = 0
+	}
+	if s.Container != nil {
+		s.Container.LogCarrierMemory = 0
+	}
+	if s.Image != nil {
+		s.Image.Used = 0
 	}
 	return s
 }
