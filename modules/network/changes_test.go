@@ -57,6 +57,19 @@ func TestChangesConform(t *testing.T) {
 	})
 }
 
+// A forward delay has the kernel tell of a change of each member's link 15 seconds after it has joined, though nothing has changed.
+func TestTheBridgeForwardsAtOnce(t *testing.T) {
+	f := newFixture(t)
+	info, err := f.networks.Create(t.Context(), conformance.NetworkSpec(t, "net1", "10.1.1.0/24", port(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("nsenter", "--net="+info.Namespace, "ip", "-d", "link", "show", "type", "bridge").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), " forward_delay 0 ") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestChangesOfANetworkAreTold(t *testing.T) {
 	h := newHousehold(t)
 	other := conformance.NetworkSpec(t, "net2", "10.1.9.0/24", port(t))

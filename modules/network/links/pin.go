@@ -17,7 +17,7 @@ import (
 // these a member could take a neighbour's place.
 func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
 	name := port.Attrs().Name
-	there, err := netns.Whole(func() ([]netlink.Neigh, error) { return r.nl.NeighList(port.Attrs().Index, unix.AF_BRIDGE) })
+	there, err := r.entriesOf(port)
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list the hardware addresses of port %s: %w", name, err)
 	}
@@ -44,6 +44,30 @@ func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
 		return node.Errorf(node.Internal, "cannot fix hardware address %s to port %s: %w", mac, name, err)
 	}
 	return nil
+}
+
+// entriesOf are the bridge's entries at a port. A Reconciler that only looks reads those of all ports once: the kernel goes through
+// all of them for each port.
+func (r *Reconciler) entriesOf(port netlink.Link) ([]netlink.Neigh, error) {
+	index := port.Attrs().Index
+	list := func(index int) ([]netlink.Neigh, error) {
+		return netns.Whole(func() ([]netlink.Neigh, error) { return r.nl.NeighList(index, unix.AF_BRIDGE) })
+	}
+	if r.mode == Mend {
+		return list(index)
+	}
+	if r.entries == nil {
+		const everyPort = 0
+		all, err := list(everyPort)
+		if err != nil {
+			return nil, err
+		}
+		r.entries = map[int][]netlink.Neigh{}
+		for _, one := range all {
+			r.entries[one.LinkIndex] = append(r.entries[one.LinkIndex], one)
+		}
+	}
+	return r.entries[index], nil
 }
 
 // fixed is the bridge's entry of a hardware address at a port.

@@ -32,6 +32,8 @@ type Reconciler struct {
 	diff []string
 	// seen is the namespace's state as a Reconciler that only looks has read it.
 	seen *snapshot
+	// entries are those of the namespace's bridge, by the index of their port, as such a Reconciler has read them.
+	entries map[int][]netlink.Neigh
 }
 
 // Open opens the namespace of path, the process's own when path is empty.

@@ -160,7 +160,7 @@ func reconcileBridge(n *resource.Network, in *links.Reconciler) (netlink.Link, e
 		attrs.Name, attrs.MTU, attrs.HardwareAddr = resource.Bridge, resource.LinkMTU, resource.MACOf(n.ID()+"/gateway")
 		// Without a querier snooping would cut off IPv6's neighbour discovery.
 		snooping := false
-		return in.Add(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping})
+		return in.AddBridge(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping})
 	})
 	if err != nil || bridge == nil {
 		return nil, err
