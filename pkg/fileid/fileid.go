@@ -27,7 +27,20 @@ func Of(file *os.File) (ID, error) {
 	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
 		return ID{}, errors.Wrapf(err, "cannot look at %s", file.Name())
 	}
-	return ID{Device: info.Dev, Inode: info.Ino, Size: info.Size, Modified: info.Mtim.Nano(), Changed: info.Ctim.Nano()}, nil
+	return idOf(&info), nil
+}
+
+// At is the ID of the file at path; of a link, that of the link itself.
+func At(path string) (ID, error) {
+	var info unix.Stat_t
+	if err := unix.Lstat(path, &info); err != nil {
+		return ID{}, errors.Wrapf(err, "cannot look at %s", path)
+	}
+	return idOf(&info), nil
+}
+
+func idOf(info *unix.Stat_t) ID {
+	return ID{Device: info.Dev, Inode: info.Ino, Size: info.Size, Modified: info.Mtim.Nano(), Changed: info.Ctim.Nano()}
 }
 
 // Sum is the SHA-256 of a file's content, in hexadecimal digits.

@@ -41,6 +41,9 @@ func TestChangesAreSeen(t *testing.T) {
 	if again := idOf(t, one); again != before {
 		t.Errorf("the same file is %+v, then %+v", before, again)
 	}
+	if at, err := fileid.At(one); err != nil || at != before {
+		t.Errorf("by its path it is %+v, %v; open %+v", at, err, before)
+	}
 	if idOf(t, other) == before {
 		t.Error("another file has the same ID")
 	}
@@ -56,6 +59,28 @@ func TestChangesAreSeen(t *testing.T) {
 		if err := os.Chtimes(one, time.Time{}, info.ModTime()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// By its path a link is itself, and what isn't there is an error.
+func TestAt(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	of, err := fileid.At(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := fileid.At(link); err != nil || at == of {
+		t.Errorf("the link is %+v, %v; the file %+v", at, err, of)
+	}
+	if at, err := fileid.At(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what isn't there is %+v, %v", at, err)
 	}
 }
 

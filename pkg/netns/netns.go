@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -79,14 +80,38 @@ func Remove(path string) error {
 	return failed("remove", path, err)
 }
 
-// Inode identifies the namespace that path keeps. node.NotExist when there is none.
+// Inode identifies the namespace of any kind that path keeps or leads to. node.NotExist when there is none.
 func Inode(path string) (uint64, error) {
-	var fs unix.Statfs_t
+	device, err := nsfs()
 	var st unix.Stat_t
-	if err := unix.Statfs(path, &fs); err != nil || fs.Type != unix.NSFS_MAGIC || unix.Stat(path, &st) != nil {
+	if err != nil || unix.Stat(path, &st) != nil || st.Dev != device {
 		return 0, node.Errorf(node.NotExist, "cannot look at network namespace %s: there is none", path)
 	}
 	return st.Ino, nil
+}
+
+// nsfs is the device of the file system that has all namespaces of the machine, and nothing else: there is one of it.
+func nsfs() (uint64, error) {
+	if device := nsfsDevice.Load(); device != 0 {
+		return device, nil
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
+		return 0, err
+	}
+	nsfsDevice.Store(st.Dev)
+	return st.Dev, nil
+}
+
+// nsfsDevice is nsfs once it was found.
+var nsfsDevice atomic.Uint64
+
+// Keeps reports whether the network namespace that Kept has once seen is mounted at path itself: at the price of one question to the kernel,
+// since no two namespaces of any kind have one inode.
+func Keeps(path string, inode uint64) bool {
+	device, err := nsfs()
+	var st unix.Stat_t
+	return err == nil && unix.Lstat(path, &st) == nil && st.Dev == device && st.Ino == inode
 }
 
 // Kept identifies the network namespace that is mounted at path itself: that of

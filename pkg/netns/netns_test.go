@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/fileid"
 	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -66,6 +67,46 @@ func TestAFileIsNoNamespace(t *testing.T) {
 	}
 	if _, err := netns.Inode(path); node.KindOf(err) != node.NotExist {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// TestOnlyTheOneThatWasSeenIsKept holds that Keeps knows the namespace that is mounted at a path, and takes nothing else for it.
+func TestOnlyTheOneThatWasSeenIsKept(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"one", "other"} {
+		if err := netns.Make(path(name)); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = netns.Remove(path(name)) }()
+	}
+	inode, err := netns.Kept(path("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !netns.Keeps(path("one"), inode) {
+		t.Error("the one that is there isn't kept")
+	}
+	if err := os.Symlink(path("one"), path("link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path("file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := fileid.At(path("file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]uint64{"other": inode, "link": inode, "file": file.Inode, "nothing": inode, "one": inode + 1} {
+		if netns.Keeps(path(name), of) {
+			t.Errorf("%s keeps the namespace %d", name, of)
+		}
+	}
+	if err := netns.Remove(path("one")); err != nil {
+		t.Fatal(err)
+	}
+	if netns.Keeps(path("one"), inode) {
+		t.Error("one that was removed is kept")
 	}
 }
 

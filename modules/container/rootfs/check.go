@@ -41,7 +41,7 @@ func (s *Store) CheckAll() (map[string]string, error) {
 // check is Check of a container that exists; it waits for a Make or Remove of it.
 func (s *Store) check(id string) (string, error) {
 	defer s.locks.lock(id)()
-	was, err := readRecord(s.folders.of(id))
+	was, err := s.records.read(s.folders.of(id))
 	if err != nil {
 		return "", err
 	}

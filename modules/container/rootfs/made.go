@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 const recordName = "made.json"
@@ -78,4 +81,68 @@ func (r *record) write(folder string) error {
 		return failed("write", path, err)
 	}
 	return failed("write", path, os.Rename(path+".new", path))
+}
+
+// records are containers' records as they were last read. One is read again once its file has changed, or is another one: a look at all
+// containers costs one question to the kernel for each record, and parses none. The zero value is ready to be used.
+//
+// The lock of a record's container must be held.
+type records struct {
+	mu sync.Mutex
+	// kept are the records by the folders of their containers.
+	kept map[string]keptRecord
+}
+
+// keptRecord is a record, and the file that it was read from. Nobody changes it.
+type keptRecord struct {
+	from fileid.ID
+	record
+}
+
+// read is readRecord.
+func (r *records) read(folder string) (*record, error) {
+	at, err := fileid.At(filepath.Join(folder, recordName))
+	if err != nil {
+		r.forget(folder)
+		return readRecord(folder) // which tells a record that isn't there from one that can't be read
+	}
+	if kept, there := r.get(folder); there && kept.from == at {
+		return &kept.record, nil
+	}
+	is, err := readRecord(folder)
+	if err != nil || is == nil {
+		r.forget(folder)
+		return is, err
+	}
+	// Changed since it was looked at, it is read again the next time.
+	r.put(folder, keptRecord{at, *is})
+	return is, nil
+}
+
+// write is record.write. The file is looked at anew after it, whatever the kernel says of the file.
+func (r *records) write(folder string, is *record) error {
+	r.forget(folder)
+	return is.write(folder)
+}
+
+func (r *records) get(folder string) (kept keptRecord, there bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept, there = r.kept[folder]
+	return kept, there
+}
+
+func (r *records) put(folder string, is keptRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept == nil {
+		r.kept = map[string]keptRecord{}
+	}
+	r.kept[folder] = is
+}
+
+func (r *records) forget(folder string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.kept, folder)
 }

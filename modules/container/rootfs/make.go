@@ -31,7 +31,7 @@ func (s *Store) Make(ctx context.Context, spec Spec) (Made, error) {
 		return Made{}, err
 	}
 	defer s.locks.lock(spec.ID)()
-	m := maker{log: s.log, spaces: s.spaces, reached: s.reached, ctx: ctx, spec: spec, r: r, digest: digest, folder: s.folders.of(spec.ID)}
+	m := maker{log: s.log, spaces: s.spaces, records: &s.records, reached: s.reached, ctx: ctx, spec: spec, r: r, digest: digest, folder: s.folders.of(spec.ID)}
 	if err := m.make(); err != nil {
 		if undone := s.undo(&m); undone != nil {
 			err = stderrors.Join(err, undone)
@@ -45,6 +45,7 @@ func (s *Store) Make(ctx context.Context, spec Spec) (Made, error) {
 type maker struct {
 	log     zerolog.Logger
 	spaces  *spaces
+	records *records
 	reached func(step string)
 
 	ctx    context.Context
@@ -85,7 +86,7 @@ func (m *maker) make() error {
 		return err
 	}
 	m.reached("namespaces")
-	if err := now.write(m.folder); err != nil {
+	if err := m.records.write(m.folder, &now); err != nil {
 		return err
 	}
 	m.reached("recorded")
@@ -93,13 +94,13 @@ func (m *maker) make() error {
 		return err
 	}
 	m.reached("mounted")
-	return now.write(m.folder)
+	return m.records.write(m.folder, &now)
 }
 
 // adopt returns whether all parts are there and match, and else which namespaces
 // stay. Busy when they can't stay and processes are in them.
 func (m *maker) adopt() (whole bool, kept *namespaces, err error) {
-	was, err := readRecord(m.folder)
+	was, err := m.records.read(m.folder)
 	if err != nil {
 		return false, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -101,12 +102,11 @@ func pinned(folder string) (n namespaces, err error) {
 
 func namespaceAt(folder, name string) (uint64, error) {
 	file := filepath.Join(folder, name)
-	var fs unix.Statfs_t
-	var st unix.Stat_t
-	if err := unix.Statfs(file, &fs); err != nil || fs.Type != unix.NSFS_MAGIC || unix.Stat(file, &st) != nil {
+	inode, err := netns.Inode(file)
+	if err != nil {
 		return 0, node.Errorf(node.NotExist, "its %s namespace isn't kept any more", name)
 	}
-	return st.Ino, nil
+	return inode, nil
 }
 
 // resident is the ID of a process in a user namespace, 0 when there is none.

@@ -44,7 +44,7 @@ func (s *Store) LetGo(id string) error {
 
 // markHandedOver comes before letting go: while the mounts exist the record does no harm.
 func (s *Store) markHandedOver(id string) error {
-	was, err := readRecord(s.folders.of(id))
+	was, err := s.records.read(s.folders.of(id))
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,9 @@ func (s *Store) markHandedOver(id string) error {
 	if was.Root.HandedOver {
 		return nil
 	}
-	was.Root.HandedOver = true
-	return was.write(s.folders.of(id))
+	root, now := *was.Root, *was
+	root.HandedOver, now.Root = true, &root
+	return s.records.write(s.folders.of(id), &now)
 }
 
 // Remove unmounts and removes all of a container but its layer and volumes:
@@ -113,6 +114,7 @@ func (s *Store) removeFolders(id, folder string) error {
 		return err
 	}
 	s.reached("removed files")
+	s.records.forget(folder)
 	gone = append(gone, layersName, netName, userName, recordName+".new", recordName, "")
 	for _, name := range gone {
 		path := filepath.Join(folder, name)

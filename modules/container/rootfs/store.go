@@ -29,6 +29,7 @@ type Store struct {
 	folders folders
 	ranges  *ranges
 	spaces  *spaces
+	records records
 	locks   locks
 
 	// reached is called at each step of Make and Remove: tests end the process there.

@@ -37,6 +37,9 @@ func MemberDrift(m *resource.Member) string {
 	if m.Tap {
 		return ""
 	}
+	if m.Namespace != "" && netns.Keeps(m.Namespace, m.Inode) {
+		return ""
+	}
 	look := netns.Inode
 	if m.Namespace != "" {
 		look = netns.Kept
