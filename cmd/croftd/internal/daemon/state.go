@@ -105,7 +105,7 @@ func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.wake.clock, Every: 10 * time.Second},
 		{Of: &host.Explorer{}, Look: v.lookExplorer, Changed: v.contact.changed},
 		{Of: &host.Store{}, Look: v.lookStore, Changed: v.wake.store, Every: 30 * time.Second},
-		{Of: &host.Ceiling{}, Look: v.lookCeilings, Every: 30 * time.Second},
+		{Of: &host.Ceiling{}, Look: v.lookCeilings, Every: 2 * time.Minute},
 	}
 	for _, each := range d.Modules {
 		for _, part := range each.Parts {
