@@ -20,10 +20,11 @@ const (
 	// held in memory.
 	batch  = 64
 	atOnce = 8
-	// While a change of the store ended less than busyFor ago, each object is followed by a pause of backShare times as long as it took, and of
-	// longestBack at most: a place far away takes its time without the processors. Once a change has waited for longer than patience there is no pause.
+	// While a change of the store ended less than busyFor ago, one object is sent at a time, and each is followed by a pause of backShare times as long as
+	// it took, and of longestBack at most: a place far away takes its time without the processors. Once a change has waited for longer than patience the
+	// mirror goes on at its full speed.
 	busyFor     = 100 * time.Millisecond
-	backShare   = 31
+	backShare   = 15
 	longestBack = 400 * time.Millisecond
 	patience    = 10 * time.Second
 	// mostRead and mostBytes bound what is read before it is sent, and longestRead for how long the store may change meanwhile until others are told how far
@@ -179,10 +180,13 @@ func (w *writer) send(ctx context.Context, names map[string]mark) error {
 	})
 }
 
-// pauseAfter is how long to step back after an object that took some time, when the oldest change has waited for age: not at all unless the store changes
-// in these moments, and not when the mirror falls behind.
+// givesWay reports whether to make room for the engine, when the oldest change has waited for age: while the store changes, and not when the mirror
+// falls behind.
+func givesWay(busy bool, age time.Duration) bool { return busy && age <= patience }
+
+// pauseAfter is how long to step back after an object that took some time: not at all unless the mirror gives way.
 func pauseAfter(took time.Duration, busy bool, age time.Duration) time.Duration {
-	if !busy || age > patience {
+	if !givesWay(busy, age) {
 		return 0
 	}
 	return min(backShare*took, longestBack)
@@ -201,17 +205,22 @@ func stepBack(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// each does something for names, for some of them at a time, and returns the first error.
+// each does something for names, for some of them at a time, or one by one while it gives way, and returns the first error.
 func each(ctx context.Context, m *marks, names []string, do func(name string) error) error {
 	slots := make(chan struct{}, atOnce)
 	failed := make(chan error, len(names))
 	var wait sync.WaitGroup
+	alone := make(chan struct{}, 1)
 	oldest := m.oldestChange(time.Now())
 	for _, name := range names {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
 			failed <- supervise.Catch("mirror of "+name, func() error {
+				if now := time.Now(); givesWay(m.busy(now), now.Sub(oldest)) {
+					alone <- struct{}{}
+					defer func() { <-alone }()
+				}
 				began := time.Now()
 				defer func() {
 					now := time.Now()
