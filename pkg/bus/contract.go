@@ -2,8 +2,10 @@ package bus
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -12,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// object is an implementation seen through its contract: only the contract's
-// methods can be called.
+// object is an implementation seen through the methods of its contract: only these
+// can be called.
 type object struct {
 	methods map[string]method
 	streams map[string]reflect.Value
@@ -37,21 +39,48 @@ var versionForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]{0,31}$`)
 })
 
-// Register serves implementation as an object of the server's module. C is the
-// contract, an interface; only its methods can be called. Those of the form
-// func(context.Context) <-chan T are streams. Register before Run.
+// Methods are the functions of an object, by the names of its contract's methods. Those of package node's contracts are made by
+// the generated functions of package stubs, such as stubs.StorageMethods: the compiler holds that they are the contract's.
+type Methods map[string]any
+
+// Register is RegisterMethods with the methods of implementation's contract C, an interface: for contracts that have no generated table. It looks the
+// methods up by reflection, and in a program that calls it the linker keeps every exported method of every type: see
+// docs/adr/0050-linked-methods.md.
 func Register[C any](s *Server, id zbus.ObjectID, implementation C) error {
 	contract := reflect.ValueOf(&implementation).Elem()
 	if contract.Kind() != reflect.Interface {
 		return node.Errorf(node.Invalid, "cannot register %s: its contract %s is not an interface", id, contract.Type())
 	}
 	if contract.IsNil() {
+		return RegisterMethods(s, id, nil)
+	}
+	return s.register(id, func() (*object, error) { return newObject(contract) })
+}
+
+// methodsOf are the methods of an implementation that is seen as its contract.
+func methodsOf(contract reflect.Value) Methods {
+	methods := Methods{}
+	for i := range contract.NumMethod() {
+		methods[contract.Type().Method(i).Name] = contract.Method(i).Interface()
+	}
+	return methods
+}
+
+// RegisterMethods serves methods as an object of the server's module; nothing else of their implementation can be called. Those of the
+// form func(context.Context) <-chan T are streams. Register before Run.
+func RegisterMethods(s *Server, id zbus.ObjectID, methods Methods) error {
+	if methods == nil {
 		return node.Errorf(node.Invalid, "cannot register %s: its implementation is nil", id)
 	}
+	return s.register(id, func() (*object, error) { return served(methods) })
+}
+
+// register serves the object that from makes.
+func (s *Server) register(id zbus.ObjectID, from func() (*object, error)) error {
 	if err := checkObject(id); err != nil {
 		return err
 	}
-	o, err := newObject(contract)
+	o, err := from()
 	if err != nil {
 		return node.Errorf(node.Invalid, "cannot register %s: %w", id, err)
 	}
@@ -69,11 +98,23 @@ func checkObject(id zbus.ObjectID) error {
 	return nil
 }
 
-func newObject(contract reflect.Value) (*object, error) {
+// newObject is an implementation seen as its contract.
+func newObject(contract reflect.Value) (*object, error) { return served(methodsOf(contract)) }
+
+// served is the object that has these methods.
+func served(methods Methods) (*object, error) {
+	if len(methods) == 0 {
+		return nil, errors.New("it has no methods")
+	}
 	o := &object{methods: map[string]method{}, streams: map[string]reflect.Value{}}
-	t := contract.Type()
-	for i := range t.NumMethod() {
-		name, fn := t.Method(i).Name, contract.Method(i)
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		fn := reflect.ValueOf(methods[name])
+		if fn.Kind() != reflect.Func {
+			return nil, errors.Errorf("method %s is of type %T, it must be a function", name, methods[name])
+		}
+		if fn.IsNil() {
+			return nil, errors.Errorf("method %s is a nil %T", name, methods[name])
+		}
 		if isStream(fn.Type()) {
 			o.streams[name] = fn
 			continue
@@ -83,9 +124,6 @@ func newObject(contract reflect.Value) (*object, error) {
 			return nil, errors.Wrapf(err, "method %s", name)
 		}
 		o.methods[name] = m
-	}
-	if len(o.methods)+len(o.streams) == 0 {
-		return nil, errors.Errorf("%s has no methods", t)
 	}
 	return o, nil
 }

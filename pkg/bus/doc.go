@@ -22,7 +22,7 @@
 //	b := bus.NewInProcess()
 //	defer b.Close()
 //	server, err := bus.NewServer(b, node.StorageModule, opts)
-//	err = bus.Register[node.Storage](server, bus.Object(node.StorageObject, node.StorageVersion), storage)
+//	err = bus.RegisterMethods(server, bus.Object(node.StorageObject, node.StorageVersion), stubs.StorageMethods(storage))
 //	door, err := broker.Listen(b, "unix:///run/croft/bus.sock", log)
 //	go server.Run(ctx)
 //	go door.Run(ctx)

@@ -1,6 +1,7 @@
 // Command stubgen generates the stubs of the modules' contracts into
-// pkg/node/stubs: zbusc's output, with every panic made an error. With -check
-// it changes nothing and fails when a stub isn't current.
+// pkg/node/stubs: zbusc's output, with every panic made an error, and the table
+// of the contract's methods, which bus.RegisterMethods takes. With -check it changes
+// nothing and fails when a stub or its table isn't current.
 package main
 
 import (

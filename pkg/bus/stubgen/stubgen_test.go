@@ -211,7 +211,7 @@ func TestRewriteRefusesUnknownCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range [][2]string{{"panic(err)", "panic(fmt.Sprint(err))"}, {"result.CallError()", "result.Failure()"}, {"return ch, nil", "return ch, err"}, {"\npackage ", "\n"}} {
+	for _, change := range [][2]string{{"panic(err)", "panic(fmt.Sprint(err))"}, {"result.CallError()", "result.Failure()"}, {"return ch, nil", "return ch, err"}, {"\npackage ", "\n"}, {"\nimport (", "\nimport("}} {
 		if _, err := rewrite([]byte(strings.ReplaceAll(string(raw), change[0], change[1])), c); err == nil {
 			t.Errorf("with %q for %q it was taken", change[1], change[0])
 		}

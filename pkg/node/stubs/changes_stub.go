@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -27,4 +28,14 @@ func NewChangesStub(client zbus.Client, module string) *ChangesStub {
 
 func (s *ChangesStub) Changes(ctx context.Context) (<-chan node.Change, error) {
 	return events[node.Change](ctx, s.client, source{s.module, s.object, "Changes"}, every)
+}
+
+// ChangesMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func ChangesMethods(of node.Changes) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Changes": of.Changes,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -101,4 +102,21 @@ func (s *ContainersStub) Status(ctx context.Context) (ret0 node.ContainerStatus,
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// ContainersMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func ContainersMethods(of node.Containers) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Create":  of.Create,
+		"Delete":  of.Delete,
+		"Inspect": of.Inspect,
+		"List":    of.List,
+		"Logs":    of.Logs,
+		"Start":   of.Start,
+		"Stats":   of.Stats,
+		"Status":  of.Status,
+	}
 }

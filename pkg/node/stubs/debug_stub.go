@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -51,4 +52,16 @@ func (s *DebugStub) Stop(ctx context.Context, arg0 string) (ret0 error) {
 	loader := zbus.Loader{}
 	ret0 = load(result, err, &loader)
 	return
+}
+
+// DebugMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func DebugMethods(of node.Debug) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"List":  of.List,
+		"Start": of.Start,
+		"Stop":  of.Stop,
+	}
 }

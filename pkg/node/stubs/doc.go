@@ -5,6 +5,9 @@
 // node.Kind, with the bare library's a failure has the kind that is still
 // known. A stub never panics.
 //
+// Each has the table of its contract's methods, which bus.RegisterMethods takes, such
+// as StorageMethods.
+//
 // A stream's channel is closed when its context ends. A slow reader gets the
 // newest event next; of a stream about many objects (Storage.Monitor) it loses
 // only the oldest of more than 64 waiting events.

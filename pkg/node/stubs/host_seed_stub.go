@@ -4,6 +4,8 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
+	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 	"time"
 )
@@ -27,4 +29,14 @@ func NewSeedHostMonitorStub(client zbus.Client) *SeedHostMonitorStub {
 
 func (s *SeedHostMonitorStub) Uptime(ctx context.Context) (<-chan time.Duration, error) {
 	return events[time.Duration](ctx, s.client, source{s.module, s.object, "Uptime"}, newest)
+}
+
+// SeedHostMonitorMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func SeedHostMonitorMethods(of node.SeedHostMonitor) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Uptime": of.Uptime,
+	}
 }

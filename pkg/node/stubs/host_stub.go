@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -33,4 +34,14 @@ func (s *HostMonitorStub) Info(ctx context.Context) (ret0 node.HostInfo, ret1 er
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// HostMonitorMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func HostMonitorMethods(of node.HostMonitor) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Info": of.Info,
+	}
 }

@@ -4,6 +4,8 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
+	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
 
@@ -62,4 +64,17 @@ func (s *IdentityManagerStub) Sign(ctx context.Context, arg0 []uint8) (ret0 []ui
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// IdentityManagerMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func IdentityManagerMethods(of node.IdentityManager) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Decrypt": of.Decrypt,
+		"Encrypt": of.Encrypt,
+		"NodeID":  of.NodeID,
+		"Sign":    of.Sign,
+	}
 }

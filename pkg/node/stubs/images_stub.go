@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -71,4 +72,18 @@ func (s *ImagesStub) Status(ctx context.Context) (ret0 node.ImageStatus, ret1 er
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// ImagesMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func ImagesMethods(of node.Images) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Inspect": of.Inspect,
+		"List":    of.List,
+		"Pull":    of.Pull,
+		"Release": of.Release,
+		"Status":  of.Status,
+	}
 }

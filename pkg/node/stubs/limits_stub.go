@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -31,4 +32,14 @@ func (s *LimitCountsStub) Count(ctx context.Context, arg0 node.LimitTimes) (ret0
 	loader := zbus.Loader{}
 	ret0 = load(result, err, &loader)
 	return
+}
+
+// LimitCountsMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func LimitCountsMethods(of node.LimitCounts) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Count": of.Count,
+	}
 }

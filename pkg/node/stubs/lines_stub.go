@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -37,4 +38,15 @@ func (s *LogLinesStub) Append(ctx context.Context, arg0 node.LogBatch) (ret0 nod
 
 func (s *LogLinesStub) Demand(ctx context.Context) (<-chan node.LogDemand, error) {
 	return events[node.LogDemand](ctx, s.client, source{s.module, s.object, "Demand"}, newest)
+}
+
+// LogLinesMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func LogLinesMethods(of node.LogLines) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Append": of.Append,
+		"Demand": of.Demand,
+	}
 }

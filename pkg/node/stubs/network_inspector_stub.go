@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -33,4 +34,14 @@ func (s *NetworkInspectorStub) Inspect(ctx context.Context, arg0 []string) (ret0
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// NetworkInspectorMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func NetworkInspectorMethods(of node.NetworkInspector) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Inspect": of.Inspect,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -99,4 +100,21 @@ func (s *NetworksStub) Subnet(ctx context.Context, arg0 string) (ret0 string, re
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// NetworksMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func NetworksMethods(of node.Networks) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Create":  of.Create,
+		"Delete":  of.Delete,
+		"Gateway": of.Gateway,
+		"Join":    of.Join,
+		"Leave":   of.Leave,
+		"List":    of.List,
+		"Status":  of.Status,
+		"Subnet":  of.Subnet,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -33,4 +34,14 @@ func (s *PhaseStub) Phase(ctx context.Context) (ret0 node.ModulePhase, ret1 erro
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// PhaseMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func PhaseMethods(of node.Phase) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Phase": of.Phase,
+	}
 }

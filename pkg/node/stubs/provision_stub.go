@@ -4,6 +4,8 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
+	node "github.com/croft-edge/croft/pkg/node"
 	workload "github.com/croft-edge/croft/pkg/workload"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -27,4 +29,14 @@ func NewProvisionStub(client zbus.Client) *ProvisionStub {
 
 func (s *ProvisionStub) Counters(ctx context.Context) (<-chan workload.ProvisionCounters, error) {
 	return events[workload.ProvisionCounters](ctx, s.client, source{s.module, s.object, "Counters"}, newest)
+}
+
+// ProvisionMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func ProvisionMethods(of node.Provision) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Counters": of.Counters,
+	}
 }

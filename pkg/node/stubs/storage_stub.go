@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -85,4 +86,20 @@ func (s *StorageStub) Status(ctx context.Context) (ret0 node.StorageStatus, ret1
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// StorageMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func StorageMethods(of node.Storage) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"CreateFilesystem":  of.CreateFilesystem,
+		"InspectFilesystem": of.InspectFilesystem,
+		"ListFilesystems":   of.ListFilesystems,
+		"Monitor":           of.Monitor,
+		"ReleaseFilesystem": of.ReleaseFilesystem,
+		"ResizeFilesystem":  of.ResizeFilesystem,
+		"Status":            of.Status,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -39,4 +40,17 @@ func (s *SystemMonitorStub) Memory(ctx context.Context) (<-chan node.MemoryUse, 
 
 func (s *SystemMonitorStub) Nics(ctx context.Context) (<-chan node.NicsUse, error) {
 	return events[node.NicsUse](ctx, s.client, source{s.module, s.object, "Nics"}, newest)
+}
+
+// SystemMonitorMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func SystemMonitorMethods(of node.SystemMonitor) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"CPU":    of.CPU,
+		"Disks":  of.Disks,
+		"Memory": of.Memory,
+		"Nics":   of.Nics,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -51,4 +52,16 @@ func (s *TapsStub) Setup(ctx context.Context, arg0 node.TapSpec) (ret0 node.Tap,
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// TapsMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func TapsMethods(of node.Taps) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"List":   of.List,
+		"Remove": of.Remove,
+		"Setup":  of.Setup,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -61,4 +62,17 @@ func (s *VDisksStub) List(ctx context.Context) (ret0 []node.VDisk, ret1 error) {
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// VDisksMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func VDisksMethods(of node.VDisks) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Allocate":   of.Allocate,
+		"Deallocate": of.Deallocate,
+		"Inspect":    of.Inspect,
+		"List":       of.List,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -27,4 +28,14 @@ func NewSeedVersionMonitorStub(client zbus.Client) *SeedVersionMonitorStub {
 
 func (s *SeedVersionMonitorStub) Version(ctx context.Context) (<-chan node.SeedVersion, error) {
 	return events[node.SeedVersion](ctx, s.client, source{s.module, s.object, "Version"}, newest)
+}
+
+// SeedVersionMonitorMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func SeedVersionMonitorMethods(of node.SeedVersionMonitor) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Version": of.Version,
+	}
 }

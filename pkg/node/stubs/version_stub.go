@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -27,4 +28,14 @@ func NewVersionMonitorStub(client zbus.Client) *VersionMonitorStub {
 
 func (s *VersionMonitorStub) Version(ctx context.Context) (<-chan node.Version, error) {
 	return events[node.Version](ctx, s.client, source{s.module, s.object, "Version"}, newest)
+}
+
+// VersionMonitorMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func VersionMonitorMethods(of node.VersionMonitor) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Version": of.Version,
+	}
 }

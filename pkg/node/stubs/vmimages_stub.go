@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -43,4 +44,15 @@ func (s *VMImagesStub) Status(ctx context.Context) (ret0 node.VMImageStatus, ret
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// VMImagesMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func VMImagesMethods(of node.VMImages) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Current": of.Current,
+		"Status":  of.Status,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -91,4 +92,20 @@ func (s *VMsStub) Status(ctx context.Context) (ret0 node.VMStatus, ret1 error) {
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// VMsMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func VMsMethods(of node.VMs) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Delete":  of.Delete,
+		"Exists":  of.Exists,
+		"Inspect": of.Inspect,
+		"List":    of.List,
+		"Run":     of.Run,
+		"Stats":   of.Stats,
+		"Status":  of.Status,
+	}
 }

@@ -4,6 +4,7 @@ package stubs
 
 import (
 	"context"
+	bus "github.com/croft-edge/croft/pkg/bus"
 	node "github.com/croft-edge/croft/pkg/node"
 	zbus "github.com/threefoldtech/zbus"
 )
@@ -89,4 +90,20 @@ func (s *ZDBNamespacesStub) Servers(ctx context.Context) (ret0 []node.ZDBServer,
 	}
 	ret1 = load(result, err, &loader)
 	return
+}
+
+// ZDBNamespacesMethods are the methods of an implementation, for bus.RegisterMethods; nil where it is nil.
+func ZDBNamespacesMethods(of node.ZDBNamespaces) bus.Methods {
+	if of == nil {
+		return nil
+	}
+	return bus.Methods{
+		"Attach":  of.Attach,
+		"Create":  of.Create,
+		"Delete":  of.Delete,
+		"Detach":  of.Detach,
+		"Inspect": of.Inspect,
+		"List":    of.List,
+		"Servers": of.Servers,
+	}
 }

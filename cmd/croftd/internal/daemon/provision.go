@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -121,10 +122,10 @@ func (d *daemon) startCounters(parts *supervise.Group, b *engineParts) error {
 	if err != nil {
 		return err
 	}
-	if err := bus.Register[node.Provision](server, bus.Object(node.ProvisionObject, node.ProvisionVersion), b.engine); err != nil {
+	if err := bus.RegisterMethods(server, bus.Object(node.ProvisionObject, node.ProvisionVersion), stubs.ProvisionMethods(b.engine)); err != nil {
 		return err
 	}
-	if err := bus.Register[node.LimitCounts](server, bus.Object(node.LimitsObject, node.LimitsVersion), &limitCounts{}); err != nil {
+	if err := bus.RegisterMethods(server, bus.Object(node.LimitsObject, node.LimitsVersion), stubs.LimitCountsMethods(&limitCounts{})); err != nil {
 		return err
 	}
 	parts.Start(supervise.Part{Name: "counters", Run: server.Run, Within: module.StopTimeout, Again: true})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -46,7 +47,7 @@ func (s *Supervisor) fill(m *supervised) {
 
 // phase is the object that tells a module's phase, to the node's state in another process.
 func (s *Supervisor) phase(m *supervised) Object {
-	return Serves[node.Phase](node.PhaseObject, node.PhaseVersion, phaseOf{s, m})
+	return Serves(node.PhaseObject, node.PhaseVersion, stubs.PhaseMethods(phaseOf{s, m}))
 }
 
 type phaseOf struct {

@@ -66,9 +66,9 @@ type Instance struct {
 // Object registers one object of a module.
 type Object func(s *bus.Server) error
 
-// Serves is the object of that name and version; implementation fulfils the contract C.
-func Serves[C any](name, version string, implementation C) Object {
-	return func(s *bus.Server) error { return bus.Register(s, bus.Object(name, version), implementation) }
+// Serves is the object of that name and version; a contract's table makes its methods: stubs.StorageMethods(implementation).
+func Serves(name, version string, methods bus.Methods) Object {
+	return func(s *bus.Server) error { return bus.RegisterMethods(s, bus.Object(name, version), methods) }
 }
 
 // How long a module may take to finish the calls in progress, and then to close.

@@ -26,9 +26,7 @@ import (
 // patience bounds each wait of these tests.
 const patience = 2 * time.Minute
 
-// greeter is the contract of the fake modules.
-type greeter interface{ Greet() (string, error) }
-
+// greeting is what the fake modules serve.
 type greeting string
 
 func (g greeting) Greet() (string, error) { return string(g), nil }
@@ -60,7 +58,7 @@ func (f *fake) descriptor() module.Descriptor {
 		f.opened++
 		f.farm = h.Config.FarmID
 		return &module.Instance{
-			Objects: []module.Object{module.Serves[greeter]("greeter", "1.0", greeting(f.name))},
+			Objects: []module.Object{module.Serves("greeter", "1.0", bus.Methods{"Greet": greeting(f.name).Greet})},
 			Close: func(context.Context) error {
 				f.mu.Lock()
 				defer f.mu.Unlock()

@@ -26,6 +26,7 @@ import (
 	"github.com/croft-edge/croft/pkg/fetch"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/resources/parts"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -81,9 +82,9 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 	return &module.Instance{
 		Workers: workers,
 		Objects: []module.Object{
-			module.Serves(node.ContainerObject, node.ContainerVersion, m.Containers()),
-			module.Serves(node.ImageObject, node.ImageVersion, m.Images()),
-			module.Serves[node.Changes](node.ChangesObject, node.ChangesVersion, told),
+			module.Serves(node.ContainerObject, node.ContainerVersion, stubs.ContainersMethods(m.Containers())),
+			module.Serves(node.ImageObject, node.ImageVersion, stubs.ImagesMethods(m.Images())),
+			module.Serves(node.ChangesObject, node.ChangesVersion, stubs.ChangesMethods(told)),
 		},
 		Run:   m.Run,
 		Close: func(context.Context) error { return m.Close() },

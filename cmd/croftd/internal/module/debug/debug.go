@@ -60,8 +60,8 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	}
 	return &module.Instance{
 		Objects: []module.Object{
-			module.Serves[node.Debug](node.DebugObject, node.DebugVersion, m),
-			module.Serves[node.LogLines](node.LogLinesObject, node.LogLinesVersion, m),
+			module.Serves(node.DebugObject, node.DebugVersion, stubs.DebugMethods(m)),
+			module.Serves(node.LogLinesObject, node.LogLinesVersion, stubs.LogLinesMethods(m)),
 		},
 		Close: func(context.Context) error {
 			m.Close()

@@ -46,9 +46,9 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 		return nil, err
 	}
 	return &module.Instance{Objects: []module.Object{
-		module.Serves(node.IdentityObject, node.IdentityVersion, m.Manager()),
-		module.Serves(node.VersionObject, node.VersionObjectVersion, m.Monitor()),
-		module.Serves(node.VersionObject, node.SeedVersionObjectVersion, m.SeedMonitor()),
+		module.Serves(node.IdentityObject, node.IdentityVersion, stubs.IdentityManagerMethods(m.Manager())),
+		module.Serves(node.VersionObject, node.VersionObjectVersion, stubs.VersionMonitorMethods(m.Monitor())),
+		module.Serves(node.VersionObject, node.SeedVersionObjectVersion, stubs.SeedVersionMonitorMethods(m.SeedMonitor())),
 	}}, nil
 }
 

@@ -41,10 +41,10 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 		return nil, err
 	}
 	return &module.Instance{Objects: []module.Object{
-		module.Serves(node.SystemObject, node.SystemVersion, m.System()),
-		module.Serves(node.HostObject, node.HostVersion, m.Host()),
-		module.Serves(node.SystemObject, node.SeedSystemVersion, m.SeedSystem()),
-		module.Serves(node.HostObject, node.SeedHostVersion, m.SeedHost()),
+		module.Serves(node.SystemObject, node.SystemVersion, stubs.SystemMonitorMethods(m.System())),
+		module.Serves(node.HostObject, node.HostVersion, stubs.HostMonitorMethods(m.Host())),
+		module.Serves(node.SystemObject, node.SeedSystemVersion, stubs.SeedSystemMonitorMethods(m.SeedSystem())),
+		module.Serves(node.HostObject, node.SeedHostVersion, stubs.SeedHostMonitorMethods(m.SeedHost())),
 	}}, nil
 }
 

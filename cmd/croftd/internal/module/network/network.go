@@ -68,10 +68,10 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	}
 	return &module.Instance{
 		Objects: []module.Object{
-			module.Serves(node.NetworkObject, node.NetworkVersion, m.Networks()),
-			module.Serves(node.NetworkInspectorObject, node.NetworkInspectorVersion, m.Inspector()),
-			module.Serves(node.TapObject, node.TapVersion, m.Taps()),
-			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
+			module.Serves(node.NetworkObject, node.NetworkVersion, stubs.NetworksMethods(m.Networks())),
+			module.Serves(node.NetworkInspectorObject, node.NetworkInspectorVersion, stubs.NetworkInspectorMethods(m.Inspector())),
+			module.Serves(node.TapObject, node.TapVersion, stubs.TapsMethods(m.Taps())),
+			module.Serves(node.ChangesObject, node.ChangesVersion, stubs.ChangesMethods(m.Changes())),
 		},
 		Close: func(context.Context) error { return m.Close() },
 	}, nil

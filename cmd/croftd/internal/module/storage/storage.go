@@ -79,9 +79,9 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 	}
 	return &module.Instance{
 		Objects: []module.Object{
-			module.Serves(node.StorageObject, node.StorageVersion, m.Storage()),
-			module.Serves(node.VDiskObject, node.VDiskVersion, m.VDisks()),
-			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
+			module.Serves(node.StorageObject, node.StorageVersion, stubs.StorageMethods(m.Storage())),
+			module.Serves(node.VDiskObject, node.VDiskVersion, stubs.VDisksMethods(m.VDisks())),
+			module.Serves(node.ChangesObject, node.ChangesVersion, stubs.ChangesMethods(m.Changes())),
 		},
 		Close: m.Close,
 	}, nil

@@ -120,9 +120,9 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	return &module.Instance{
 		Workers: workers,
 		Objects: []module.Object{
-			module.Serves[node.VMs](node.VMObject, node.VMVersion, m),
-			module.Serves[node.VMImages](node.VMImageObject, node.VMImageVersion, images),
-			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
+			module.Serves(node.VMObject, node.VMVersion, stubs.VMsMethods(m)),
+			module.Serves(node.VMImageObject, node.VMImageVersion, stubs.VMImagesMethods(images)),
+			module.Serves(node.ChangesObject, node.ChangesVersion, stubs.ChangesMethods(m.Changes())),
 		},
 		Run: func(ctx context.Context) error {
 			var parts sync.WaitGroup

@@ -77,8 +77,8 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 	}
 	return &module.Instance{
 		Objects: []module.Object{
-			module.Serves(node.ZDBObject, node.ZDBVersion, m.Namespaces()),
-			module.Serves(node.ChangesObject, node.ChangesVersion, m.Changes()),
+			module.Serves(node.ZDBObject, node.ZDBVersion, stubs.ZDBNamespacesMethods(m.Namespaces())),
+			module.Serves(node.ChangesObject, node.ChangesVersion, stubs.ChangesMethods(m.Changes())),
 		},
 		Run:   m.Run,
 		Close: func(context.Context) error { return m.Close() },

@@ -59,15 +59,10 @@ type Reading struct {
 	Mains bool `json:"mains"`
 }
 
-// Power is the contract.
-type Power interface {
-	// Read reads the supply now.
-	Read() (Reading, error)
-}
-
-// meter implements Power.
+// meter is what the module serves.
 type meter struct{ file string }
 
+// Read reads the supply now.
 func (m meter) Read() (Reading, error) {
 	raw, err := os.ReadFile(m.file)
 	return Reading{Mains: strings.TrimSpace(string(raw)) == "1"}, err
@@ -75,7 +70,7 @@ func (m meter) Read() (Reading, error) {
 
 func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	m := meter{file: h.Config.Texts[supply]}
-	return &module.Instance{Objects: []module.Object{module.Serves[Power](name, version, m)}}, nil
+	return &module.Instance{Objects: []module.Object{module.Serves(name, version, bus.Methods{"Read": m.Read})}}, nil
 }
 
 // ask calls the module as a generated stub would, and keeps the answer in the module's state.
