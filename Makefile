@@ -7,6 +7,8 @@ BIN     := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+# Without the pages of gRPC's traces, which nobody serves: see docs/adr/0050-linked-methods.md.
+TAGS := grpcnotrace
 LINT_VERSION := v2.15.0
 VULN_VERSION := v1.3.0
 
@@ -35,7 +37,7 @@ setup-tests: root ## install what the tests need too: a C compiler, Chromium and
 .PHONY: build
 build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 	@mkdir -p $(BIN)
-	@for b in $(BINARIES); do echo "building bin/$$b"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
+	@for b in $(BINARIES); do echo "building bin/$$b"; CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
 
 .PHONY: kubernetes-image
 kubernetes-image: root ## build the image of Kubernetes nodes into bin/kubernetes; long the first time: it compiles Kubernetes

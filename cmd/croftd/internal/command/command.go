@@ -51,7 +51,7 @@ func Main(v node.Version, modules []module.Descriptor, args []string, out, errs 
 // tables of commands and flags, about a MiB, aren't kept while it runs.
 func (p croftd) parse(ctx context.Context, args []string, out, errs io.Writer) (asked service, err error) {
 	p.asked = &asked
-	err = p.app(out, errs).RunContext(ctx, args)
+	err = dispatch(ctx, p.app(out, errs), args)
 	return asked, err
 }
 
@@ -106,30 +106,17 @@ func (p croftd) app(out, errs io.Writer) *cli.App {
 		Name: "croftd", Usage: "the node: carries out signed reservations",
 		Version: p.version.Version, HideVersion: true,
 		Writer: out, ErrWriter: errs,
-		ExitErrHandler: func(*cli.Context, error) {},
-		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return usage(err) },
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usage(errors.Errorf("cannot run %q: no such command; see croftd help", c.Args().First()))
 			}
-			return cli.ShowAppHelp(c)
+			return invocation{app: c.App, command: c.Command, name: c.App.Name}.help(nil)
 		},
 	}
 	a.Commands = slices.Concat(p.serveCommands(), p.operatorCommands(), p.stoppedCommands(), []*cli.Command{
 		carrierCommand(p.version), unpackCommand(), flistCommand(), hookCommand(), doorCommand(), p.configCommand(), p.idCommand(), versionCommand(p.version),
 	})
-	for _, c := range a.Commands {
-		prepare(c)
-	}
 	return a
-}
-
-// prepare makes all commands handle wrong usage alike.
-func prepare(c *cli.Command) {
-	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usage(err) }
-	for _, sub := range c.Subcommands {
-		prepare(sub)
-	}
 }
 
 // flagConfig names the configuration file.
