@@ -2,7 +2,9 @@ package mirror
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -74,6 +76,62 @@ func TestAMirrorStepsBack(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	stepBack(ended, 24*time.Hour) // it doesn't outlive its context
+}
+
+// While it gives way a mirror does one thing at a time, and goes on with the others at once when it needn't any more.
+func TestAMirrorTakesTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends func(giveWay *atomic.Bool, cancel func())
+		// together is whether all that wait go on beside the one that has the turn.
+		together bool
+	}{
+		"the store is at rest":  {func(giveWay *atomic.Bool, _ func()) { giveWay.Store(false) }, true},
+		"the mirror is stopped": {func(_ *atomic.Bool, cancel func()) { cancel() }, true},
+		"the store goes on":     {func(*atomic.Bool, func()) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var giveWay atomic.Bool
+				giveWay.Store(true)
+				turn, enough := make(chan struct{}, 1), make(chan struct{})
+				var at, most atomic.Int64
+				for range atOnce {
+					go func() {
+						leave := takeTurn(ctx, turn, giveWay.Load)
+						defer leave()
+						most.Store(max(most.Load(), at.Add(1)))
+						<-enough
+						at.Add(-1)
+					}()
+				}
+				synctest.Wait()
+				if n := at.Load(); n != 1 {
+					t.Errorf("%d at a time while it gives way", n)
+				}
+				c.ends(&giveWay, cancel)
+				time.Sleep(2 * busyFor)
+				synctest.Wait()
+				want := int64(1)
+				if c.together {
+					want = atOnce
+				}
+				if n := at.Load(); n != want {
+					t.Errorf("%d at a time after that, must be %d", n, want)
+				}
+				close(enough)
+				time.Sleep(2 * busyFor)
+				synctest.Wait()
+				if n := at.Load(); n != 0 || len(turn) != 0 {
+					t.Errorf("%d are left, and %d have the turn", n, len(turn))
+				}
+				if !c.together && most.Load() != 1 {
+					t.Errorf("%d at a time though the store goes on", most.Load())
+				}
+			})
+		})
+	}
 }
 
 // The oldest change is known until a list has it, and what is only compared is none.

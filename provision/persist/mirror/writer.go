@@ -20,7 +20,7 @@ const (
 	// held in memory.
 	batch  = 64
 	atOnce = 8
-	// While a change of the store ended less than busyFor ago, one object is sent at a time, and each is followed by a pause of backShare times as long as
+	// While a change of the store ended less than busyFor ago, one object is sent, removed or compared at a time, and each is followed by a pause of backShare times as long as
 	// it took, and of longestBack at most: a place far away takes its time without the processors. Once a change has waited for longer than patience the
 	// mirror goes on at its full speed.
 	busyFor     = 100 * time.Millisecond
@@ -192,6 +192,22 @@ func pauseAfter(took time.Duration, busy bool, age time.Duration) time.Duration 
 	return min(backShare*took, longestBack)
 }
 
+// takeTurn waits for the one turn as long as givesWay says so, and no longer than ctx; leave gives it back.
+func takeTurn(ctx context.Context, turn chan struct{}, givesWay func() bool) (leave func()) {
+	again := time.NewTicker(busyFor)
+	defer again.Stop()
+	for givesWay() {
+		select {
+		case turn <- struct{}{}:
+			return func() { <-turn }
+		case <-again.C:
+		case <-ctx.Done():
+			return func() {}
+		}
+	}
+	return func() {}
+}
+
 // stepBack makes room for the engine while the store changes: the mirror takes the same processors, and often the same disk or link.
 func stepBack(ctx context.Context, pause time.Duration) {
 	if pause <= 0 {
@@ -217,10 +233,7 @@ func each(ctx context.Context, m *marks, names []string, do func(name string) er
 		wait.Go(func() {
 			defer func() { <-slots }()
 			failed <- supervise.Catch("mirror of "+name, func() error {
-				if now := time.Now(); givesWay(m.busy(now), now.Sub(oldest)) {
-					alone <- struct{}{}
-					defer func() { <-alone }()
-				}
+				defer takeTurn(ctx, alone, func() bool { now := time.Now(); return givesWay(m.busy(now), now.Sub(oldest)) })()
 				began := time.Now()
 				defer func() {
 					now := time.Now()
