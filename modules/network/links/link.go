@@ -130,26 +130,21 @@ func (r *Reconciler) Remove(name string) error {
 // Add makes a link.
 func (r *Reconciler) Add(l netlink.Link) error { return r.nl.LinkAdd(l) }
 
-// AddBridge makes a bridge whose ports have no forward delay, which is of use to the spanning tree protocol alone: without that a port forwards
-// at once, and all the same the kernel tells of a change when the delay is over, 15 seconds after each member has joined.
-func (r *Reconciler) AddBridge(b *netlink.Bridge) error {
-	if err := r.Add(b); err != nil {
-		return err
-	}
-	there, err := r.nl.LinkByName(b.Name)
-	if err != nil {
-		return errors.WithStack(err)
-	}
+// ForwardAtOnce takes the forward delay from a bridge's ports. It is of use to the spanning tree protocol alone: without that a port forwards at
+// once, and all the same the kernel tells of a change when the delay is over, 15 seconds after each member has joined.
+func ForwardAtOnce(r *Reconciler, bridge netlink.Link) error {
 	return r.Do(func() error {
 		change := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_ACK) // the library's Bridge has no such member
 		header := nl.NewIfInfomsg(unix.AF_UNSPEC)
-		header.Index = int32(there.Attrs().Index)
+		header.Index = int32(bridge.Attrs().Index)
 		change.AddData(header)
 		info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
-		info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(b.Type()))
+		info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(bridge.Type()))
 		info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
 		change.AddData(info)
-		_, err := change.Execute(unix.NETLINK_ROUTE, 0)
-		return errors.Wrap(err, "cannot set the forward delay")
+		if _, err := change.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+			return node.Errorf(node.Internal, "cannot set the forward delay of bridge %s: %w", bridge.Attrs().Name, err)
+		}
+		return nil
 	})
 }

@@ -17,7 +17,7 @@ import (
 // these a member could take a neighbour's place.
 func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
 	name := port.Attrs().Name
-	there, err := r.entriesOf(port)
+	there, err := entriesOf(r, port)
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list the hardware addresses of port %s: %w", name, err)
 	}
@@ -48,7 +48,7 @@ func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
 
 // entriesOf are the bridge's entries at a port. A Reconciler that only looks reads those of all ports once: the kernel goes through
 // all of them for each port.
-func (r *Reconciler) entriesOf(port netlink.Link) ([]netlink.Neigh, error) {
+func entriesOf(r *Reconciler, port netlink.Link) ([]netlink.Neigh, error) {
 	index := port.Attrs().Index
 	list := func(index int) ([]netlink.Neigh, error) {
 		return netns.Whole(func() ([]netlink.Neigh, error) { return r.nl.NeighList(index, unix.AF_BRIDGE) })

@@ -160,10 +160,15 @@ func reconcileBridge(n *resource.Network, in *links.Reconciler) (netlink.Link, e
 		attrs.Name, attrs.MTU, attrs.HardwareAddr = resource.Bridge, resource.LinkMTU, resource.MACOf(n.ID()+"/gateway")
 		// Without a querier snooping would cut off IPv6's neighbour discovery.
 		snooping := false
-		return in.AddBridge(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping})
+		return in.Add(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping})
 	})
 	if err != nil || bridge == nil {
 		return nil, err
+	}
+	if in.Mode() == links.Mend { // also that of a bridge that an earlier croft has made; it isn't worth a look
+		if err := links.ForwardAtOnce(in, bridge); err != nil {
+			return nil, err
+		}
 	}
 	err = in.Addresses(bridge, netip.PrefixFrom(n.Plan.Gateway, n.Plan.Subnet.Bits()), netip.PrefixFrom(n.Plan.Gateway6, 64))
 	if err != nil {
