@@ -107,7 +107,7 @@ func nsfs() (uint64, error) {
 var nsfsDevice atomic.Uint64
 
 // Keeps reports whether the network namespace that Kept has once seen is mounted at path itself: at the price of one question to the kernel,
-// since no two namespaces of any kind have one inode.
+// since no two namespaces of any kind have one inode at a time.
 func Keeps(path string, inode uint64) bool {
 	device, err := nsfs()
 	var st unix.Stat_t

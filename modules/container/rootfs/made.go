@@ -84,7 +84,8 @@ func (r *record) write(folder string) error {
 }
 
 // records are containers' records as they were last read. One is read again once its file has changed, or is another one: a look at all
-// containers costs one question to the kernel for each record, and parses none. The zero value is ready to be used.
+// containers costs one question to the kernel for each record, and parses none. What another process writes within the tick of the kernel's clock in
+// which it was read isn't seen; the store's own writes are. The zero value is ready to be used.
 //
 // The lock of a record's container must be held.
 type records struct {

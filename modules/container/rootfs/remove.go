@@ -75,6 +75,7 @@ func (s *Store) Remove(_ context.Context, id string) error {
 func (s *Store) clear(id string) error {
 	folder := s.folders.of(id)
 	if info, err := os.Lstat(folder); os.IsNotExist(err) {
+		s.records.forget(folder)
 		return nil
 	} else if err != nil || !info.IsDir() {
 		return node.Errorf(node.Refused, "cannot remove container %s: %s isn't a folder", id, folder)
