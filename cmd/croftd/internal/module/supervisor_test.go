@@ -160,6 +160,14 @@ func (c *crowd) wait(t *testing.T, name string, phase module.Phase) module.State
 	}
 }
 
+// told is what a module became, once that is so much: a phase is told right after it is so.
+func (c *crowd) told(name string, least int) []string {
+	for deadline := time.Now().Add(patience); len(c.of(name)) < least && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	return c.of(name)
+}
+
 func TestModulesRunAndStopInReverse(t *testing.T) {
 	var mu sync.Mutex
 	var closed []string
@@ -183,7 +191,7 @@ func TestModulesRunAndStopInReverse(t *testing.T) {
 	c := gather(t, nil, all...)
 	for _, d := range all {
 		c.wait(t, d.Name, module.Running)
-		if got := c.of(d.Name); !slices.Equal(got, []string{"Loading", "Running"}) {
+		if got := c.told(d.Name, 2); !slices.Equal(got, []string{"Loading", "Running"}) {
 			t.Errorf("%s became %v", d.Name, got)
 		}
 	}
@@ -210,7 +218,7 @@ func TestAModuleThatIsAwayAndComes(t *testing.T) {
 	c.wait(t, "away", module.Running)
 	c.wait(t, "other", module.Running)
 	want := []string{"Loading", "Failed LoadFailed", "Loading", "Failed LoadFailed", "Loading", "Failed LoadFailed", "Loading", "Running"}
-	if got := c.of("away"); !slices.Equal(got, want) {
+	if got := c.told("away", len(want)); !slices.Equal(got, want) {
 		t.Errorf("it became %v", got)
 	}
 	if opened, closed, _ := other.counts(); opened != 1 || closed != 0 {
