@@ -85,7 +85,7 @@ func Inode(path string) (uint64, error) {
 	device, err := nsfs()
 	var st unix.Stat_t
 	if err != nil || unix.Stat(path, &st) != nil || st.Dev != device {
-		return 0, node.Errorf(node.NotExist, "cannot look at network namespace %s: there is none", path)
+		return 0, node.Errorf(node.NotExist, "cannot look at namespace %s: there is none", path)
 	}
 	return st.Ino, nil
 }

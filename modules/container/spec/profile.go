@@ -53,7 +53,7 @@ func parse(profile string, options ...string) error {
 // machine is the root folder of the machine whose AppArmor is asked.
 type machine string
 
-// The machine's part of the profile.
+// surroundings are the machine's part of the profile.
 type surroundings struct {
 	// Version, Variables and Basics are AppArmor's own files, as far as the machine has them: the version of the language, variables such as
 	// @{PROC}, and what every program needs.

@@ -27,23 +27,16 @@ func (i invocation) help(rest []string) error {
 // show writes the command's help in the form that the library's has, which croft's other programs show.
 func (i invocation) show(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 1, 8, 2, ' ', 0)
-	root := i.command.Name == i.app.Name
-	fmt.Fprintf(w, "NAME:\n   %s - %s\n\nUSAGE:\n   %s", i.name, i.command.Usage, i.name)
-	switch {
-	case root:
-		fmt.Fprint(w, " [global options] command [command options]")
-	default:
-		fmt.Fprint(w, " [command options]")
+	options, heading := "[command options]", "OPTIONS"
+	if i.name == i.app.Name { // it is below no other
+		options, heading = "[global options] command "+options, "GLOBAL "+heading
 	}
+	fmt.Fprintf(w, "NAME:\n   %s - %s\n\nUSAGE:\n   %s %s", i.name, i.command.Usage, i.name, options)
 	if i.command.ArgsUsage != "" {
 		fmt.Fprint(w, " ", i.command.ArgsUsage)
 	}
 	fmt.Fprintln(w)
 	i.showCommands(w)
-	heading := "OPTIONS"
-	if root {
-		heading = "GLOBAL OPTIONS"
-	}
 	fmt.Fprintf(w, "\n%s:\n", heading)
 	i.showFlags(w)
 	return errors.Wrap(w.Flush(), "cannot show help")
