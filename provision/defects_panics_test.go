@@ -72,6 +72,11 @@ func (f fusedFeedback) Kick()                         { f.kick.burn(); f.Feedbac
 
 func (f fusedRecords) List() ([]store.Record, error) { f.list.burn(); return f.steppedRecords.List() }
 
+func (f fusedRecords) OfType(t workload.Type) ([]store.Record, error) {
+	f.list.burn()
+	return f.steppedRecords.OfType(t)
+}
+
 func (f fusedRecords) Counters() workload.ProvisionCounters {
 	f.counters.burn()
 	return f.steppedRecords.Counters()

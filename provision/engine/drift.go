@@ -63,11 +63,11 @@ func (c *compared) deployed(t workload.Type, ids []string) []string {
 	})
 }
 
-// compareWith are the records that a listing is to be compared with: all, or those of the
+// compareWith are the records that a listing of a type is to be compared with: all of the type, or those of the
 // IDs that were looked at.
-func (c *compared) compareWith(ids []string) (recs []store.Record, err error) {
+func (c *compared) compareWith(t workload.Type, ids []string) (recs []store.Record, err error) {
 	if ids == nil {
-		return c.parts.Records.List()
+		return c.parts.Records.OfType(t)
 	}
 	for _, id := range ids {
 		if rec, err := c.parts.Records.Record(id); err == nil {
@@ -80,7 +80,7 @@ func (c *compared) compareWith(ids []string) (recs []store.Record, err error) {
 // differs reports whether the engine has to act on the workloads seen of a type, or of
 // those with these IDs. It runs beside the engine, and only reads.
 func (c *compared) differs(t workload.Type, found map[provisioner.Label]provisioner.Seen, ids []string) bool {
-	recs, err := c.compareWith(ids)
+	recs, err := c.compareWith(t, ids)
 	if err != nil {
 		return true // the engine logs it
 	}
@@ -99,7 +99,7 @@ func (c *compared) differs(t workload.Type, found map[provisioner.Label]provisio
 // drifted handles what the drift source has seen of a type. Workloads that changed
 // after its look began are left to the next look.
 func (c *compared) drifted(item source.Item) []input {
-	recs, err := c.compareWith(item.IDs)
+	recs, err := c.compareWith(item.Type, item.IDs)
 	if err != nil {
 		c.parts.Log.Error().Err(err).Str("step", "drift").Msg("cannot list the records")
 		item.Finish(err)

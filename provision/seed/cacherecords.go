@@ -215,6 +215,11 @@ func (c *cacheRecords) List() ([]store.Record, error) {
 	return c.collect(func(store.Record) bool { return true }), nil
 }
 
+// OfType implements store.Records, with the same reservations left out.
+func (c *cacheRecords) OfType(t workload.Type) ([]store.Record, error) {
+	return c.collect(func(r store.Record) bool { return r.Reservation.Type == t && !r.Tombstone() }), nil
+}
+
 // Count implements store.Records.
 func (c *cacheRecords) Count(p store.Phase) int {
 	return len(c.collect(func(r store.Record) bool { return r.Phase == p }))

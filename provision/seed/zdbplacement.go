@@ -53,7 +53,7 @@ func (z *ZDBPlacement) Set(namespace, container string) {
 
 // All returns the homes of all namespaces whose container is known.
 func (z *ZDBPlacement) All() (map[string]zdb.Home, error) {
-	recs, err := z.records.List()
+	recs, err := z.records.OfType(workload.TypeZDB)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,6 @@ func (z *ZDBPlacement) All() (map[string]zdb.Home, error) {
 	defer z.mu.Unlock()
 	out := map[string]zdb.Home{}
 	for _, rec := range recs {
-		if !isZDB(rec) {
-			continue
-		}
 		container := containerOf(rec)
 		if container == "" {
 			container = z.set[rec.ID()]

@@ -171,7 +171,14 @@ func (x *index) ofHash(h workload.Hash) *entry {
 }
 
 // list returns all records by ID.
-func (x *index) list() []Record { return byID(x.records) }
+func (x *index) list() []Record {
+	return byID(x.records, func(*entry) bool { return true })
+}
+
+// ofType returns the records of a type that aren't tombstones, by ID.
+func (x *index) ofType(t workload.Type) []Record {
+	return byID(x.records, func(e *entry) bool { return e.record.Reservation.Type == t && !e.record.Tombstone() })
+}
 
 // expired returns the deployed records that have expired by now, the earliest first.
 func (x *index) expired(now time.Time) []*entry {
@@ -193,10 +200,13 @@ func (x *index) newest(key NetworkKey) *entry {
 	return of[len(of)-1]
 }
 
-func byID(of map[workload.ID]*entry) []Record {
-	all := make([]*entry, 0, len(of))
+// byID returns the records that are chosen, by ID.
+func byID(of map[workload.ID]*entry, chosen func(*entry) bool) []Record {
+	var all []*entry
 	for _, e := range of {
-		all = append(all, e)
+		if chosen(e) {
+			all = append(all, e)
+		}
 	}
 	slices.SortFunc(all, func(a, b *entry) int { return compareID(a.id, b.id) })
 	return clones(all)

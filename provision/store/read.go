@@ -38,6 +38,13 @@ func (s *memory) List() ([]Record, error) {
 	return s.index.list(), nil
 }
 
+// OfType implements Records.
+func (s *memory) OfType(t workload.Type) ([]Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.index.ofType(t), nil
+}
+
 // Count implements Records.
 func (s *memory) Count(p Phase) int {
 	s.mu.RLock()

@@ -125,6 +125,8 @@ type Records interface {
 	Undelivered() ([]Record, error)
 	// List returns all records, by ID.
 	List() ([]Record, error)
+	// OfType returns the records of a type that aren't tombstones, by ID.
+	OfType(t workload.Type) ([]Record, error)
 	// Counters counts the deployed, unexpired workloads by type.
 	Counters() workload.ProvisionCounters
 	// Count is how many records are in that phase.

@@ -257,6 +257,8 @@ func TestRecordsAreCopies(t *testing.T) {
 	got.Reservation.User, got.Result.State = "changed", "changed"
 	all, _ := s.List()
 	all[0].Reservation.User = "changed"
+	some, _ := s.OfType(workload.TypeVolume)
+	some[0].Reservation.User = "changed"
 	cached, _ := s.Get("1-1")
 	cached.User = "changed"
 	if got, _ := s.Record("1-1"); got.Reservation.User == "changed" || got.Result.State == "changed" {

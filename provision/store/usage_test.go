@@ -189,6 +189,12 @@ func (m *sums) compare() {
 	for _, key := range []store.NetworkKey{{1}, {2}, {3}} {
 		m.compareName(key, named[key])
 	}
+	for _, t := range workload.Types() {
+		want := slices.DeleteFunc(slices.Clone(all), func(r store.Record) bool { return r.Reservation.Type != t || r.Tombstone() })
+		if got, err := m.s.OfType(t); err != nil || ids(got) != ids(want) {
+			m.Fatalf("of type %s: %s, want %s: %v", t, ids(got), ids(want), err)
+		}
+	}
 	if got, want := m.s.Counters(), m.counted(all); got != want {
 		m.Fatalf("counters %+v, want %+v", got, want)
 	}

@@ -34,10 +34,12 @@ func setLabel(path, attribute string, l Label) error {
 	return btrfs.Wrap(err, "cannot label %s", path)
 }
 
+// labelBuffer is room for a label, in bytes.
+const labelBuffer = 512
+
 // getLabel reads the label of path; found is false when nothing is there or
-// it isn't labelled as name.
-func getLabel(path, attribute, name string) (l Label, found bool, err error) {
-	buffer := make([]byte, 512)
+// it isn't labelled as name. The buffer is written to.
+func getLabel(path, attribute, name string, buffer []byte) (l Label, found bool, err error) {
 	n, err := unix.Lgetxattr(path, attribute, buffer)
 	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ERANGE) {
 		return Label{}, false, nil

@@ -54,9 +54,9 @@ func (s shelf) Labels() (map[string]Label, error) {
 	if err != nil {
 		return nil, btrfs.Wrap(err, "cannot list the %ss of pool %s", s.what, s.pool)
 	}
-	labels := make(map[string]Label, len(entries))
+	labels, buffer := make(map[string]Label, len(entries)), make([]byte, labelBuffer)
 	for _, e := range entries {
-		l, found, err := s.Label(e.Name())
+		l, found, err := getLabel(s.Place(e.Name()), s.attribute, e.Name(), buffer)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (s shelf) Labels() (map[string]Label, error) {
 
 // Label returns the label of the thing of that name, if it is there.
 func (s shelf) Label(name string) (l Label, found bool, err error) {
-	return getLabel(s.Place(name), s.attribute, name)
+	return getLabel(s.Place(name), s.attribute, name, make([]byte, labelBuffer))
 }
 
 // Indexed reports whether the thing of that name may be there, also when the pool
