@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/protobuf"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/cosi-project/runtime/pkg/state/protobuf/client"
 	"github.com/pkg/errors"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/croft-edge/croft/pkg/privatesocket"
 )
@@ -49,7 +52,63 @@ func Dial(ctx context.Context, path string, opts ...client.AdapterOption) (*Clie
 		return nil, errors.Wrapf(err, "cannot open %s", path)
 	}
 	conn.Connect()
-	return &Client{State: state.WrapCore(client.NewAdapter(v1alpha1.NewStateClient(conn), opts...)), conn: conn}, nil
+	return &Client{State: state.WrapCore(typed{client.NewAdapter(v1alpha1.NewStateClient(conn), opts...)}), conn: conn}, nil
+}
+
+// typed asks for protobuf alone of what it makes resources of, because nobody reads their YAML.
+type typed struct{ *client.Adapter }
+
+// Get implements state.CoreState.
+func (t typed) Get(ctx context.Context, of resource.Pointer, opts ...state.GetOption) (resource.Resource, error) {
+	var o state.GetOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return t.Adapter.Get(withProtobufOf(ctx, of, o.UnmarshalOptions), of, opts...)
+}
+
+// List implements state.CoreState.
+func (t typed) List(ctx context.Context, of resource.Kind, opts ...state.ListOption) (resource.List, error) {
+	var o state.ListOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return t.Adapter.List(withProtobufOf(ctx, of, o.UnmarshalOptions), of, opts...)
+}
+
+// Watch implements state.CoreState.
+func (t typed) Watch(ctx context.Context, of resource.Pointer, out chan<- state.Event, opts ...state.WatchOption) error {
+	var o state.WatchOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return t.Adapter.Watch(withProtobufOf(ctx, of, o.UnmarshalOptions), of, out, opts...)
+}
+
+// WatchKind implements state.CoreState.
+func (t typed) WatchKind(ctx context.Context, of resource.Kind, out chan<- state.Event, opts ...state.WatchKindOption) error {
+	return t.Adapter.WatchKind(withProtobufOf(ctx, of, unmarshaling(opts)), of, out, opts...)
+}
+
+// WatchKindAggregated implements state.CoreState.
+func (t typed) WatchKindAggregated(ctx context.Context, of resource.Kind, out chan<- []state.Event, opts ...state.WatchKindOption) error {
+	return t.Adapter.WatchKindAggregated(withProtobufOf(ctx, of, unmarshaling(opts)), of, out, opts...)
+}
+
+func unmarshaling(opts []state.WatchKindOption) state.UnmarshalOptions {
+	var o state.WatchKindOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o.UnmarshalOptions
+}
+
+// withProtobufOf asks the node for protobuf alone, unless it is read as text: by choice, or because this process doesn't know the type.
+func withProtobufOf(ctx context.Context, of resource.Kind, how state.UnmarshalOptions) context.Context {
+	if _, err := protobuf.CreateResource(of.Type()); err != nil || how.SkipProtobufUnmarshal {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, specHeader, specProtobuf)
 }
 
 // Close ends the connection and its watches.

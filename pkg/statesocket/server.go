@@ -87,7 +87,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.gate.call), grpc.StreamInterceptor(s.gate.stream), grpc.WaitForHandlers(true),
 	)
-	v1alpha1.RegisterStateServer(s.grpc, newService(guard(checked{config.State, config.Check}, limits)))
+	v1alpha1.RegisterStateServer(s.grpc, newService(guard(checked{config.State, config.Check}, limits), config.Log))
 	return s, nil
 }
 

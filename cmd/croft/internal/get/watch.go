@@ -61,7 +61,7 @@ func (g Getter) follow(ctx context.Context, t stateview.Type, r Request, each fu
 
 // open opens the watch. That of one resource begins with its state, that of all with theirs and a mark behind them.
 func (g Getter) open(ctx context.Context, t stateview.Type, r Request, events chan state.Event) error {
-	raw := state.WithSkipProtobufUnmarshal()
+	ctx, raw := statesocket.WithJSON(ctx), state.WithSkipProtobufUnmarshal()
 	if r.ID != "" {
 		return g.State.Watch(ctx, r.pointer(t), events, state.WithWatchUnmarshalOptions(raw))
 	}

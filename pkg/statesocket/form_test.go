@@ -3,6 +3,7 @@ package statesocket_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"reflect"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/pkg/errors"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/croft-edge/croft/internal/testing/statetest"
@@ -155,3 +157,125 @@ func TestJSONIsBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAWatchGivesTheAskedForm: the same events in each form, with what was before a change and what is gone.
+func TestAWatchGivesTheAskedForm(t *testing.T) {
+	w := serve(t, nil)
+	c := w.dial(t)
+	id := 0
+	for _, form := range []string{"", "json", "protobuf"} {
+		for _, aggregated := range []bool{false, true} {
+			id++
+			one := statetest.NewWorkload(fmt.Sprintf("%d-1", id), statetest.WorkloadSpec{Kind: "volume"})
+			must(t, w.state.Create(t.Context(), one))
+			ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "croft-spec", form))
+			events := make(chan state.Event, 10)
+			opts := []state.WatchKindOption{
+				state.WithBootstrapContents(true), state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()),
+			}
+			if aggregated {
+				all := make(chan []state.Event, 10)
+				must(t, c.WatchKindAggregated(ctx, workloads(), all, opts...))
+				go func() {
+					for {
+						select {
+						case some := <-all:
+							for _, e := range some {
+								events <- e
+							}
+						case <-ctx.Done():
+							return
+						}
+					}
+				}()
+			} else {
+				must(t, c.WatchKind(ctx, workloads(), events, opts...))
+			}
+			wantForm(t, form, next(t, events), state.Created)
+			if e := next(t, events); e.Type != state.Bootstrapped {
+				t.Fatalf("%s: got %s", form, e.Type)
+			}
+			must(t, w.state.Modify(t.Context(), one, func(r resource.Resource) error {
+				r.(*statetest.Workload).TypedSpec().Kind = "zdb"
+				return nil
+			}))
+			wantForm(t, form, next(t, events), state.Updated)
+			must(t, w.state.Destroy(t.Context(), one.Metadata()))
+			wantForm(t, form, next(t, events), state.Destroyed)
+			cancel()
+		}
+	}
+}
+
+// wantForm checks what a watch has given of a workload: a changed one is a zdb, and was a volume.
+func wantForm(t *testing.T, form string, e state.Event, kind state.EventType) {
+	t.Helper()
+	all := map[resource.Resource]string{e.Resource: "volume"}
+	if kind != state.Created {
+		all = map[resource.Resource]string{e.Resource: "zdb"}
+	}
+	if kind == state.Updated {
+		all[e.Old] = "volume"
+	}
+	if e.Type != kind {
+		t.Fatalf("%q: got %s (%v), want %s", form, e.Type, e.Error, kind)
+	}
+	for r, is := range all {
+		s := specOf(t, r)
+		yaml, known := s.GetYamlSpec(), strings.Contains(s.GetYamlSpec()+string(s.GetProtoSpec()), is)
+		if !known || (form == "protobuf") != (yaml == "") || (form == "json") != json.Valid([]byte(yaml)) || (form == "json") != (len(s.GetProtoSpec()) == 0) {
+			t.Errorf("%q, %s: %q and %q", form, e.Type, yaml, s.GetProtoSpec())
+		}
+	}
+}
+
+// TestWhatHasATypeIsSentAsProtobufAlone: a client makes resources of it, and reads no YAML.
+func TestWhatHasATypeIsSentAsProtobufAlone(t *testing.T) {
+	w := serve(t, nil)
+	for _, r := range shown(t, w) {
+		for _, form := range []string{"", "protobuf"} {
+			got, err := w.raw(t).Get(metadata.AppendToOutgoingContext(t.Context(), "croft-spec", form), &v1alpha1.GetRequest{
+				Namespace: r.Metadata().Namespace(), Type: r.Metadata().Type(), Id: r.Metadata().ID(),
+			})
+			must(t, err)
+			if s := got.GetResource().GetSpec(); (s.GetYamlSpec() == "") != (form == "protobuf") || len(s.GetProtoSpec()) == 0 {
+				t.Errorf("%q: %q, %d bytes of protobuf", form, s.GetYamlSpec(), len(s.GetProtoSpec()))
+			}
+		}
+		one, err := w.dial(t).Get(t.Context(), r.Metadata())
+		must(t, err)
+		if !reflect.DeepEqual(one.Spec(), r.Spec()) || !one.Metadata().Equal(*r.Metadata()) {
+			t.Errorf("got  %+v %+v\nwant %+v %+v", one.Metadata(), one.Spec(), r.Metadata(), r.Spec())
+		}
+	}
+}
+
+// TestAPanicInAFormEndsTheWatch: the client is told, and doesn't wait for events that never come.
+func TestAPanicInAFormEndsTheWatch(t *testing.T) {
+	w := serve(t, func(c *statesocket.Config) {
+		c.Guard = func(st state.CoreState, _ statesocket.Limits) state.CoreState { return unreadable{st} }
+	})
+	must(t, w.state.Create(t.Context(), statetest.NewWorkload("1-1", statetest.WorkloadSpec{})))
+	events := make(chan state.Event, 10)
+	must(t, w.dial(t).WatchKind(t.Context(), workloads(), events, state.WithBootstrapContents(true)))
+	if e := next(t, events); e.Type != state.Errored {
+		t.Errorf("got %s", e.Type)
+	}
+}
+
+// unreadable is a state of resources whose specs can't be read.
+type unreadable struct{ state.CoreState }
+
+func (unreadable) WatchKind(ctx context.Context, _ resource.Kind, out chan<- state.Event, _ ...state.WatchKindOption) error {
+	go func() {
+		select {
+		case out <- state.Event{Type: state.Created, Resource: specful{statetest.NewWorkload("1-1", statetest.WorkloadSpec{})}}:
+		case <-ctx.Done():
+		}
+	}()
+	return nil
+}
+
+type specful struct{ resource.Resource }
+
+func (specful) Spec() any { panic("no spec") }
