@@ -2,6 +2,7 @@ package volume
 
 import (
 	"encoding/json"
+	"sync"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -37,9 +38,16 @@ func setLabel(path, attribute string, l Label) error {
 // labelBuffer is room for a label, in bytes.
 const labelBuffer = 512
 
-// getLabel reads the label of path; found is false when nothing is there or
+// labels reads labels. It keeps those that it has read by their text: each look at a pool reads all of them, and hardly ever one
+// has changed.
+type labels struct {
+	mu   sync.Mutex
+	read map[string]Label
+}
+
+// get reads the label of path; found is false when nothing is there or
 // it isn't labelled as name. The buffer is written to.
-func getLabel(path, attribute, name string, buffer []byte) (l Label, found bool, err error) {
+func (k *labels) get(path, attribute, name string, buffer []byte) (l Label, found bool, err error) {
 	n, err := unix.Lgetxattr(path, attribute, buffer)
 	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ERANGE) {
 		return Label{}, false, nil
@@ -47,8 +55,32 @@ func getLabel(path, attribute, name string, buffer []byte) (l Label, found bool,
 	if err != nil {
 		return Label{}, false, btrfs.Wrap(err, "cannot read the label of %s", path)
 	}
-	if json.Unmarshal(buffer[:n], &l) != nil || l.Name != name {
+	if l = k.parse(buffer[:n]); l.Name != name {
 		return Label{}, false, nil
 	}
 	return l, true, nil
+}
+
+// parse reads a label's text; the label of any other text has no name.
+func (k *labels) parse(text []byte) Label {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l, known := k.read[string(text)]; known {
+		return l
+	}
+	var l Label
+	if json.Unmarshal(text, &l) != nil {
+		return Label{}
+	}
+	k.read[string(text)] = l
+	return l
+}
+
+// keep forgets the labels that it has read when most of them are of things that are gone; count are there.
+func (k *labels) keep(count int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.read) > 2*count {
+		clear(k.read)
+	}
 }

@@ -32,13 +32,15 @@ type shelf struct {
 	what, attribute string
 	pool, dir       string
 	index           index
+	labels          *labels
 	step            func(step string) error
 }
 
 func newShelf(p Pool, what, folder, attribute string) shelf {
 	return shelf{
 		what: what, attribute: attribute, pool: p.Name, dir: filepath.Join(p.Path, folder), step: p.Step,
-		index: index{dir: filepath.Join(p.Index, folder), what: what},
+		index:  index{dir: filepath.Join(p.Index, folder), what: what},
+		labels: &labels{read: map[string]Label{}},
 	}
 }
 
@@ -54,22 +56,23 @@ func (s shelf) Labels() (map[string]Label, error) {
 	if err != nil {
 		return nil, btrfs.Wrap(err, "cannot list the %ss of pool %s", s.what, s.pool)
 	}
-	labels, buffer := make(map[string]Label, len(entries)), make([]byte, labelBuffer)
+	s.labels.keep(len(entries))
+	all, buffer := make(map[string]Label, len(entries)), make([]byte, labelBuffer)
 	for _, e := range entries {
-		l, found, err := getLabel(s.Place(e.Name()), s.attribute, e.Name(), buffer)
+		l, found, err := s.labels.get(s.Place(e.Name()), s.attribute, e.Name(), buffer)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			labels[e.Name()] = l
+			all[e.Name()] = l
 		}
 	}
-	return labels, nil
+	return all, nil
 }
 
 // Label returns the label of the thing of that name, if it is there.
 func (s shelf) Label(name string) (l Label, found bool, err error) {
-	return getLabel(s.Place(name), s.attribute, name, make([]byte, labelBuffer))
+	return s.labels.get(s.Place(name), s.attribute, name, make([]byte, labelBuffer))
 }
 
 // Indexed reports whether the thing of that name may be there, also when the pool
