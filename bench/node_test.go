@@ -47,7 +47,7 @@ func pickedUp(b *testing.B, n *nodetest.Node, r *workload.Reservation) time.Time
 	return at
 }
 
-func quantile(sorted []time.Duration, q float64) time.Duration {
+func quantile[T any](sorted []T, q float64) T {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
@@ -86,9 +86,14 @@ func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 // collections is random.
 func anonymous(b *testing.B, pid int) float64 {
 	b.Helper()
+	return slices.Min(anonymousFor(b, pid, 10, 500*time.Millisecond))
+}
+
+// anonymousFor reads a process's anonymous memory so many times, in MB.
+func anonymousFor(b *testing.B, pid, times int, every time.Duration) (all []float64) {
+	b.Helper()
 	line := regexp.MustCompile(`RssAnon:\s+(\d+) kB`)
-	lowest := -1.0
-	for range 10 {
+	for range times {
 		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
 			b.Fatal(err)
@@ -97,12 +102,10 @@ func anonymous(b *testing.B, pid int) float64 {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if mb := kb * 1024 / 1e6; lowest < 0 || mb < lowest {
-			lowest = mb
-		}
-		time.Sleep(500 * time.Millisecond)
+		all = append(all, kb*1024/1e6)
+		time.Sleep(every)
 	}
-	return lowest
+	return all
 }
 
 // BenchmarkNode500 measures memory without and with 500 volumes, and a restart by SIGKILL with all of
