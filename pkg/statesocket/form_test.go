@@ -258,8 +258,8 @@ func TestAPanicInAFormEndsTheWatch(t *testing.T) {
 	must(t, w.state.Create(t.Context(), statetest.NewWorkload("1-1", statetest.WorkloadSpec{})))
 	events := make(chan state.Event, 10)
 	must(t, w.dial(t).WatchKind(t.Context(), workloads(), events, state.WithBootstrapContents(true)))
-	if e := next(t, events); e.Type != state.Errored {
-		t.Errorf("got %s", e.Type)
+	if e := next(t, events); e.Type != state.Errored || !strings.Contains(e.Error.Error(), "its log has the details") || strings.Contains(e.Error.Error(), "no spec") {
+		t.Errorf("got %s: %v", e.Type, e.Error)
 	}
 }
 

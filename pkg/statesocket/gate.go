@@ -74,7 +74,11 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 
 // guarded makes an error of a panic: no client may end the process.
 func (g *gate) guarded(method string, do func() error) error {
-	err := supervise.Guard(g.log, "state socket "+method, do)
+	return withoutPanic(supervise.Guard(g.log, "state socket "+method, do))
+}
+
+// withoutPanic is an error as a client may see it: without the text of a panic, which the log has.
+func withoutPanic(err error) error {
 	var panicked *supervise.Panic
 	if errors.As(err, &panicked) {
 		return status.Error(codes.Internal, "cannot answer: internal error of the node; its log has the details")

@@ -35,7 +35,7 @@ func (c *compared) wanted(recs []store.Record) func(l provisioner.Label) bool {
 	}
 	return func(l provisioner.Label) bool {
 		rec, known := listed[l.ID]
-		if !known { // a cache can't list its records from before this process began
+		if !known { // of another type, or ended; and a cache can't list its records from before this process began
 			var err error
 			if rec, err = c.parts.Records.Record(l.ID); err != nil {
 				return false

@@ -7,14 +7,13 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/resource/protobuf"
 	"github.com/cosi-project/runtime/pkg/state"
-	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// formed is a state whose watches give resources of which the library's server makes the messages that message would make: it
-// sends a protobuf.Resource as it is.
+// formed is a state whose watches give each resource as its message in one form of specs: the library's server sends a
+// protobuf.Resource as it is, and makes no other form of it.
 type formed struct {
 	state.CoreState
 	message func(resource.Resource) (*v1alpha1.Resource, error)
@@ -60,7 +59,7 @@ func (f formed) event(e state.Event) state.Event {
 		return nil
 	})
 	if err != nil {
-		return state.Event{Type: state.Errored, Error: errors.Wrap(err, "cannot show a resource")}
+		return state.Event{Type: state.Errored, Error: withoutPanic(err)}
 	}
 	return e
 }
