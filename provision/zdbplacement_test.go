@@ -149,7 +149,9 @@ type failing struct{ store.Records }
 func (failing) Record(string) (store.Record, error) {
 	return store.Record{}, node.Errorf(node.Internal, "cannot read")
 }
-func (failing) List() ([]store.Record, error) { return nil, node.Errorf(node.Internal, "cannot read") }
+func (failing) OfType(workload.Type) ([]store.Record, error) {
+	return nil, node.Errorf(node.Internal, "cannot read")
+}
 
 func TestRecordsThatCannotBeReadAreNoAnswer(t *testing.T) {
 	homes := provision.NewZDBMapping(failing{})
