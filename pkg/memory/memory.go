@@ -34,23 +34,71 @@ const (
 	lookEvery = 5 * time.Second
 	// leastBurst is what may be allocated in that time in any case, in bytes.
 	leastBurst = 2 << 20
+	// calmEvery is the least time between two collections of which no burst is the cause.
+	calmEvery = 30 * time.Second
+	// leastFree is what may be free or garbage in a calm time in any case, in bytes.
+	leastFree = 1 << 20
+	// mostGarbage is what may gather, in bytes, before the collector runs by itself, where half of what is in use isn't more.
+	mostGarbage = 4 << 20
 )
 
-// KeepLow collects a process's garbage and returns its free memory: at once, and until ctx is done after each 5 seconds in which half as
-// much was allocated as is in use, and the 5 seconds after these. After a burst, as the start is one, a process then holds little more
-// than what is in use, where by itself it would hold twice that for minutes. In a calm time it does nothing; under load,
-// which has collections of its own all the time, it adds one each 5 seconds.
+// KeepLow keeps a process's memory near what it has in use, until ctx is done; by itself Go would hold twice that, and keep for minutes
+// what a burst, as the start is one, has needed. It looks each 5 seconds, and
+//
+//   - after 5 seconds in which half as much was allocated as is in use, and once more after the 5 seconds that follow, collects the garbage and returns
+//     all free memory: at most one collection more each 5 seconds;
+//   - in a calm time does that once garbage and free memory are an eighth of what is in use, each 30 seconds at the most;
+//   - sets how much garbage may gather between two looks: half of what is in use, where Go's own measure is as much as that. Objects that outlive a
+//     burst lie scattered over all the memory that it had, and keep it: the less it had, the less they keep.
 func KeepLow(ctx context.Context) {
-	allocated, busy := allocations(), true
+	k := keeper{percent: read("/gc/gogc:percent")[0], allocated: allocations(), busy: true}
+	k.set = k.percent
+	k.collect()
+	repeat(ctx, lookEvery, k.look)
+}
+
+// keeper is KeepLow's memory.
+type keeper struct {
+	// percent is the process's own GOGC, set the one in force.
+	percent, set uint64
+	// allocated is what was allocated until the last look, in bytes, and busy whether there was a burst before it.
+	allocated uint64
+	busy      bool
+	collected time.Time
+}
+
+func (k *keeper) look() {
+	was, before := k.busy, k.allocated
+	k.allocated = allocations()
+	use := read("/gc/heap/live:bytes", "/memory/classes/heap/objects:bytes", "/memory/classes/heap/free:bytes")
+	live, objects, free := use[0], use[1], use[2]
+	k.busy = burst(k.allocated-before, live)
+	if k.busy || was || time.Since(k.collected) >= calmEvery && littered(live, objects+free) {
+		k.collect()
+	}
+}
+
+func (k *keeper) collect() {
 	debug.FreeOSMemory()
-	repeat(ctx, lookEvery, func() {
-		was, before := busy, allocated
-		allocated = allocations()
-		busy = burst(allocated-before, read("/gc/heap/live:bytes")[0])
-		if busy || was {
-			debug.FreeOSMemory()
-		}
-	})
+	k.collected = time.Now()
+	if next := percent(read("/gc/heap/live:bytes")[0], k.percent); next != k.set {
+		k.set = next
+		debug.SetGCPercent(int(next))
+	}
+}
+
+// percent is the GOGC, at most that one, with which at most as much garbage gathers as may, beside so many bytes in use.
+func percent(live, most uint64) uint64 {
+	const coarse = 10 // a change of GOGC stops the process for a moment
+	if live == 0 || most > 100 {
+		return most
+	}
+	return min(most, max(50, 100*mostGarbage/live/coarse*coarse))
+}
+
+// littered reports whether so much of the memory that was taken, in bytes, is free or garbage, that a collection is worth it in a calm time.
+func littered(live, taken uint64) bool {
+	return taken >= live+max(leastFree, live/8)
 }
 
 // repeat calls look again and again until ctx is done.

@@ -41,11 +41,18 @@ type Plane struct {
 }
 
 // The changes of a type that the state remembers for those who watch it: one who is further behind is told that it
-// has lost some. Each remembered change keeps two versions of a resource in memory.
+// has lost some, and the library's runtime, which watches the controllers' inputs, ends. Each remembered change keeps two versions of a resource in memory.
 const (
 	firstChanges = 64
-	mostChanges  = 1024
+	mostChanges  = 512
 	changesGap   = 32
+)
+
+// How many changes a second one controller makes, and at once after a pause. Without that bound a controller that shows thousands of things could be
+// further ahead than is remembered before a reader runs at all: on one processor, or on a busy one. So a reader has (512-64)/2000 s, 224 ms.
+const (
+	changesPerSecond = 2000
+	changesAtOnce    = 64
 )
 
 // Open makes the state. It reads the history; one that can't be read is set aside, and a new one begins, in memory where no file can be made.
@@ -154,7 +161,7 @@ func (p *Plane) Lost() string { return p.history.lost }
 func (p *Plane) Close() error { return p.history.Close() }
 
 func (p *Plane) runtime() (*runtime.Runtime, error) {
-	all, err := runtime.NewRuntime(p.state, logger(p.cfg.Log), options.WithMetrics(false))
+	all, err := runtime.NewRuntime(p.state, logger(p.cfg.Log), options.WithMetrics(false), options.WithChangeRateLimit(changesPerSecond, changesAtOnce))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make the state's controllers")
 	}
