@@ -49,10 +49,10 @@ const (
 )
 
 // How many changes a second one controller makes, and at once after a pause. Without that bound a controller that shows thousands of things could be
-// further ahead than is remembered before a reader runs at all: on one processor, or on a busy one. So a reader has (512-64)/2000 s, 224 ms.
+// further ahead than is remembered before a reader runs at all: on one processor, or on a busy one. So a reader has (512-128)/3000 s, 128 ms.
 const (
-	changesPerSecond = 2000
-	changesAtOnce    = 64
+	changesPerSecond = 3000
+	changesAtOnce    = 128
 )
 
 // Open makes the state. It reads the history; one that can't be read is set aside, and a new one begins, in memory where no file can be made.
