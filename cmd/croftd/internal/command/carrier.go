@@ -32,10 +32,7 @@ const (
 func carrierCommand(v node.Version) *cli.Command {
 	return &cli.Command{
 		Name: "carrier", Usage: "run a carrier: a process that the node starts, that keeps workloads up and outlives the node",
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usage(errors.Errorf("cannot carry %q: there is no such carrier; it must be wg, log or vm", c.Args().First()))
-			}
+		Action: func(*cli.Context) error {
 			return usage(errors.New("cannot run a carrier: name one, as croftd carrier wg or croftd carrier log"))
 		},
 		Subcommands: []*cli.Command{wgCommand(v), logCommand(v), vmCommand(), discardCommand()},
@@ -68,12 +65,7 @@ func logCommand(v node.Version) *cli.Command {
 func vmCommand() *cli.Command {
 	return &cli.Command{
 		Name: "vm", Usage: "become a virtual machine, as the node that starts it says", Hidden: true,
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usage(errors.Errorf("cannot use %q: croftd carrier vm takes no arguments", c.Args().First()))
-			}
-			return launch.Become()
-		},
+		Action: func(*cli.Context) error { return launch.Become() },
 	}
 }
 
@@ -81,12 +73,7 @@ func vmCommand() *cli.Command {
 func discardCommand() *cli.Command {
 	return &cli.Command{
 		Name: "discard", Usage: "pass the discards of a virtual machine on, as the process that starts it says", Hidden: true,
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usage(errors.Errorf("cannot use %q: croftd carrier discard takes no arguments", c.Args().First()))
-			}
-			return discard.Serve()
-		},
+		Action: func(*cli.Context) error { return discard.Serve() },
 	}
 }
 
@@ -101,11 +88,8 @@ func carrierFlags(name string) []cli.Flag {
 	}
 }
 
-// carries checks the arguments common to all carriers.
+// carries checks the flags common to all carriers.
 func carries(c *cli.Context) (zerolog.Level, error) {
-	if c.Args().Present() {
-		return 0, usage(errors.Errorf("cannot use %q: croftd carrier %s takes no arguments", c.Args().First(), c.Command.Name))
-	}
 	level, err := zerolog.ParseLevel(c.String(flagLogLevel))
 	if err != nil || c.String(flagLogLevel) == "" {
 		return 0, usage(errors.Errorf("cannot use %s = %q: it must be debug, info, warn or error", flagLogLevel, c.String(flagLogLevel)))

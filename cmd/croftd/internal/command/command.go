@@ -107,9 +107,6 @@ func (p croftd) app(out, errs io.Writer) *cli.App {
 		Version: p.version.Version, HideVersion: true,
 		Writer: out, ErrWriter: errs,
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usage(errors.Errorf("cannot run %q: no such command; see croftd help", c.Args().First()))
-			}
 			return invocation{app: c.App, command: c.Command, name: c.App.Name}.help(nil)
 		},
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"io"
@@ -41,19 +42,45 @@ func (i invocation) run(parent *cli.Context, args []string) error {
 		switch {
 		case c.Bool(helpFlag().Name):
 			return i.help(rest)
-		case len(rest) > 0 && slices.Contains(helpNames, rest[0]):
+		case len(rest) > 0 && len(i.command.Subcommands) > 0 && slices.Contains(helpNames, rest[0]):
 			return i.help(rest[1:])
 		}
 	}
-	if err := i.required(c); err != nil {
-		return err
-	}
 	if len(rest) > 0 {
 		if below, there := i.below(rest[0]); there {
+			if err := i.early(set, below); err != nil {
+				return usage(err)
+			}
 			return below.run(c, rest[1:])
 		}
 	}
+	if err := cmp.Or(i.required(c), i.excess(rest)); err != nil {
+		return usage(err)
+	}
 	return i.command.Action(c)
+}
+
+// early names a flag of the command that stands before the name of one below it. The one below has flags of its own, with the same names: this
+// one would be given for nothing, and the wrong node be changed.
+func (i invocation) early(set *flag.FlagSet, below invocation) (err error) {
+	set.Visit(func(f *flag.Flag) {
+		if err == nil {
+			err = errors.Errorf("cannot use --%s before %q: flags of %s stand behind its name", f.Name, below.command.Name, below.name)
+		}
+	})
+	return err
+}
+
+// excess names the first argument of a command that takes none. Flags behind an argument are arguments too: what they ask for must not be left undone
+// without a word.
+func (i invocation) excess(rest []string) error {
+	switch {
+	case len(rest) == 0 || i.command.ArgsUsage != "" || i.command.SkipFlagParsing:
+		return nil
+	case len(i.command.Subcommands) > 0:
+		return errors.Errorf("cannot run %q: no such command; see %s help", rest[0], i.name)
+	}
+	return errors.Errorf("cannot use %q: %s takes no arguments", rest[0], i.name)
 }
 
 // helpNames are the names of the command that shows the help of the one that it is below.

@@ -12,9 +12,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// help shows the help of the command, or of one below it that rest names.
+// help shows the help of the command, or of one below it that rest names. Who asks for the help of help gets this one; arguments of a command without
+// any below it don't matter.
 func (i invocation) help(rest []string) error {
-	if len(rest) == 0 {
+	if len(rest) == 0 || len(i.command.Subcommands) == 0 || slices.Contains(append([]string{"--help", "-h"}, helpNames...), rest[0]) {
 		return i.show(i.app.Writer)
 	}
 	below, there := i.below(rest[0])

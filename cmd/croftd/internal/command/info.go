@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
@@ -64,11 +65,15 @@ func versionCommand(v node.Version) *cli.Command {
 		Name: "version", Usage: "print the version",
 		Flags: []cli.Flag{outputFlag("text", "text or json")},
 		Action: func(c *cli.Context) error {
-			if c.String(flagOutput) == "json" {
+			switch form := c.String(flagOutput); form {
+			case "json":
 				return json.NewEncoder(c.App.Writer).Encode(map[string]string{"version": v.Version, "commit": v.Commit})
+			case "text":
+				_, err := fmt.Fprintf(c.App.Writer, "croftd %s (%s)\n", v.Version, v.Commit)
+				return err
+			default:
+				return usage(errors.Errorf("cannot use output = %q: it must be text or json", form))
 			}
-			_, err := fmt.Fprintf(c.App.Writer, "croftd %s (%s)\n", v.Version, v.Commit)
-			return err
 		},
 	}
 }

@@ -54,9 +54,6 @@ func (p croftd) mirrorCommands() []*cli.Command {
 
 // restore makes the store from a mirror.
 func (p croftd) restore(c *cli.Context) error {
-	if c.Args().Present() {
-		return usage(errors.Errorf("cannot use %q: croftd store restore takes no arguments", c.Args().First()))
-	}
 	loaded, err := p.load(c)
 	if err != nil {
 		return err

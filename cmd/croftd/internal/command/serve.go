@@ -96,9 +96,6 @@ func (p croftd) stopped(run func(ctx context.Context, o module.Order) error) cli
 // serve asks for that process of the node.
 func (p croftd) serve(process string) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		if c.Args().Present() {
-			return usage(errors.Errorf("cannot use %q: croftd %s takes no arguments", c.Args().First(), c.Command.Name))
-		}
 		from := p.from(c)
 		*p.asked = func(ctx context.Context) error { return p.run(ctx, process, from) }
 		return nil
