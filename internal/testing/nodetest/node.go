@@ -181,7 +181,8 @@ func (n *Node) TryCroftd(args ...string) (string, error) {
 func (n *Node) command(croftd string, args ...string) (string, error) {
 	// Flags come after the command and its subcommands, before arguments.
 	i := 1
-	if len(args) > 1 && slices.Contains([]string{"store", "storage", "network", "container", "vm"}, args[0]) {
+	below := []string{"store", "storage", "network", "container", "vm", "config"}
+	if len(args) > 1 && slices.Contains(below, args[0]) && !strings.HasPrefix(args[1], "-") {
 		i = 2
 	}
 	full := append(append(append([]string{}, args[:i]...), n.Flags()...), args[i:]...)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource/meta"
@@ -31,10 +32,28 @@ type ClockSpec struct {
 	Uptime int64     `json:"uptime" yaml:"uptime" protobuf:"5"`
 	Why    string    `json:"why" yaml:"why" protobuf:"6"`
 	Read   time.Time `json:"read" yaml:"read" protobuf:"7"`
+	// Conditions has one, Trusted.
+	Conditions []resources.Condition `json:"conditions" yaml:"conditions" protobuf:"8"`
+}
+
+// Trusted is the condition of a clock that is trusted: as Trusted, with the reason TimeKnown or TimeUnknown.
+const Trusted = "Trusted"
+
+// Judged is s with its conditions; before is what was shown before.
+func (s ClockSpec) Judged(before ClockSpec, now time.Time) ClockSpec {
+	is := resources.Not(Trusted, "TimeUnknown", s.Why)
+	if s.Trusted {
+		is = resources.Is(Trusted, "TimeKnown", s.Why)
+	}
+	s.Conditions = resources.Dated([]resources.Condition{is}, before.Conditions, now)
+	return s
 }
 
 // DeepCopy implements typed.DeepCopyable.
-func (s ClockSpec) DeepCopy() ClockSpec { return s }
+func (s ClockSpec) DeepCopy() ClockSpec {
+	s.Conditions = slices.Clone(s.Conditions)
+	return s
+}
 
 // NewClock makes the resource.
 func NewClock(s ClockSpec) *Clock {

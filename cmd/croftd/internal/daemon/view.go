@@ -174,7 +174,7 @@ func (v *view) lookClock(context.Context) ([]resource.Resource, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if was := v.clock; was.Level != is.Level || was.Source != is.Source || was.Why != is.Why {
-		v.clock = is
+		v.clock = is.Judged(was, is.Read)
 	}
 	return []resource.Resource{host.NewClock(v.clock)}, nil
 }
