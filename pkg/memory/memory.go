@@ -81,13 +81,15 @@ func (k *keeper) look() {
 func (k *keeper) collect() {
 	debug.FreeOSMemory()
 	k.collected = time.Now()
-	if next := percent(read("/gc/heap/live:bytes")[0], k.percent); next != k.set {
+	scanned := read("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes")
+	if next := percent(scanned[0]+scanned[1]+scanned[2], k.percent); next != k.set {
 		k.set = next
 		debug.SetGCPercent(int(next))
 	}
 }
 
-// percent is the GOGC, at most that one, with which at most as much garbage gathers as may, beside so many bytes in use.
+// percent is the GOGC, at most that one, with which at most as much garbage gathers as may, beside so many bytes in use: those of the heap, the stacks
+// and the variables, of which Go takes the percentage.
 func percent(live, most uint64) uint64 {
 	const coarse = 10 // a change of GOGC stops the process for a moment
 	if live == 0 || most > 100 {

@@ -2,6 +2,7 @@ package statesocket
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,7 +156,11 @@ func (s *stream) SendMsg(m any) error {
 	}
 	for _, e := range answer.GetEvent() {
 		if e.GetEventType() == v1alpha1.EventType_ERRORED {
-			return status.Errorf(codes.Aborted, "cannot go on: the watch has ended because the client was too slow: %s", e.GetError())
+			why := ""
+			if strings.Contains(e.GetError(), "buffer overrun") { // the library's words
+				why = " because the client was too slow"
+			}
+			return status.Errorf(codes.Aborted, "cannot go on: the watch has ended%s: %s", why, e.GetError())
 		}
 	}
 	return nil

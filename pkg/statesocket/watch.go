@@ -33,9 +33,12 @@ func (f formed) WatchKind(ctx context.Context, of resource.Kind, out chan<- stat
 // WatchKindAggregated implements state.CoreState.
 func (f formed) WatchKindAggregated(ctx context.Context, of resource.Kind, out chan<- []state.Event, opts ...state.WatchKindOption) error {
 	return f.CoreState.WatchKindAggregated(ctx, of, through(ctx, f.log, out, func(events []state.Event) []state.Event {
-		all := make([]state.Event, len(events))
-		for i, e := range events {
-			all[i] = f.event(e)
+		all := make([]state.Event, 0, len(events))
+		for _, e := range events {
+			all = append(all, f.event(e))
+			if all[len(all)-1].Type == state.Errored {
+				break // a client that resumes goes on behind the last event that it has got
+			}
 		}
 		return all
 	}), opts...)

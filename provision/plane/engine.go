@@ -153,8 +153,8 @@ func (e *Engine) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) e
 	err := guarded(e.cfg.Log, "state of the engine", func() error { return e.run(ctx, r) })
 	cancel()
 	e.orders.stop()
-	if late := <-recorded; err == nil {
-		err = late
+	if late := <-recorded; err == nil || late != nil && errors.Is(err, context.Canceled) {
+		err = late // the library takes a cancellation for the node's end, and wouldn't start the controller again
 	}
 	return err
 }
@@ -162,13 +162,13 @@ func (e *Engine) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger) e
 func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 	clock := ""
 	for {
-		// A module that workloads need is held also while one of them can't be shown.
-		some, failed := e.show(ctx, r)
+		// A module that workloads need is held also while they aren't shown yet, or can't be.
 		if err := e.hold(ctx, r); err != nil {
 			return err
 		}
-		if failed != nil {
-			return failed
+		some, more, err := e.show(ctx, r)
+		if err != nil {
+			return err
 		}
 		if err := e.orders.handle(ctx, r); err != nil {
 			return err
@@ -178,11 +178,13 @@ func (e *Engine) run(ctx context.Context, r controller.Runtime) error {
 			e.cfg.ClockChanged()
 		}
 		r.ResetRestartBackoff()
-		if some {
+		if some && !more {
 			e.rest(ctx, gather, r.EventCh())
-			if ctx.Err() != nil {
-				return nil
-			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if some {
 			continue // an input may have ended the pause
 		}
 		later, stop := e.orders.later()
@@ -263,29 +265,32 @@ func trust(ctx context.Context, r controller.Reader) string {
 	return c.TypedSpec().Level
 }
 
-// show writes what the engine has handed over since. What couldn't be written stays to be shown.
-// some is whether there was something.
-func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) (some bool, err error) {
+// turn is how many workloads are written before the controller does what else it has to do: a change takes time, see changesPerSecond.
+const turn = 256
+
+// show writes what the engine has handed over since, or a turn of it. What wasn't written stays to be shown.
+// some is whether there was something, more whether there still is.
+func (e *Engine) show(ctx context.Context, r controller.ReaderWriter) (some, more bool, err error) {
 	e.mu.Lock()
 	shown, gone, orphans, restored := e.shown, e.gone, e.orphans, e.restored
 	e.shown, e.gone, e.orphans = map[string]work.WorkloadSpec{}, map[string]bool{}, nil
 	e.mu.Unlock()
 	some = len(shown)+len(gone) > 0
-	err = e.showAll(ctx, r, shown, gone)
-	if err == nil && orphans != nil {
+	more, err = e.showAll(ctx, r, shown, gone)
+	if err == nil && !more && orphans != nil {
 		if err = e.showOrphans(ctx, r, *orphans); err == nil {
 			orphans = nil
 		}
 	}
-	if err != nil {
+	if err != nil || more {
 		e.giveBack(shown, gone, orphans)
 	} else if restored {
 		e.shows.Store(true)
 	}
-	return some, err
+	return some, more, err
 }
 
-// giveBack keeps what couldn't be shown, unless there is something newer.
+// giveBack keeps what wasn't shown, unless there is something newer.
 func (e *Engine) giveBack(shown map[string]work.WorkloadSpec, gone map[string]bool, orphans *[]work.OrphanSpec) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -308,27 +313,31 @@ func (e *Engine) giveBack(shown map[string]work.WorkloadSpec, gone map[string]bo
 	}
 }
 
-// showAll writes workloads; those that it has written are deleted from the maps.
-func (e *Engine) showAll(ctx context.Context, r controller.ReaderWriter, shown map[string]work.WorkloadSpec, gone map[string]bool) error {
-	for _, id := range slices.Sorted(maps.Keys(gone)) {
+// showAll writes a turn of workloads; those that it has written are deleted from the maps. It reports whether there are more.
+func (e *Engine) showAll(ctx context.Context, r controller.ReaderWriter, shown map[string]work.WorkloadSpec, gone map[string]bool) (more bool, err error) {
+	written := 0
+	for _, id := range slices.Concat(slices.Sorted(maps.Keys(gone)), e.ended.oldest(shown)) {
+		if written == turn {
+			return true, nil
+		}
 		if err := e.remove(ctx, r, id); err != nil {
-			return err
+			return false, err
 		}
 		delete(gone, id)
-	}
-	for _, id := range e.ended.oldest(shown) {
-		if err := e.remove(ctx, r, id); err != nil {
-			return err
-		}
 		delete(shown, id)
+		written++
 	}
 	for _, id := range slices.Sorted(maps.Keys(shown)) {
+		if written == turn {
+			return true, nil
+		}
 		if err := e.showOne(ctx, r, shown[id]); err != nil {
-			return err
+			return false, err
 		}
 		delete(shown, id)
+		written++
 	}
-	return nil
+	return false, nil
 }
 
 // showOne writes a workload. Its finalizers are its users; it is being torn down from when it leaves the node.

@@ -21,8 +21,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// mostPending bounds the events that wait to be written; beyond it one is dropped for each that comes, and counted.
-const mostPending = 1024
+// mostPending bounds the events that wait to be written; beyond it one is dropped for each that comes, and counted. It is as many as the history keeps.
+const mostPending = mostEvents
 
 // repeats is how long after an event's last time the same one is a repetition of it.
 const repeats = 10 * time.Minute

@@ -57,7 +57,7 @@ func (o *Observer) LookNow(ctx context.Context) {
 }
 
 // The pause after a look is lookShare times as long as the look took, and shortestPause at least: a burst of changes
-// costs a bounded share of the processor.
+// costs a bounded share of the processor. Writing what was seen has a bound of its own, see changesPerSecond.
 const (
 	shortestPause = 100 * time.Millisecond
 	longestPause  = 5 * time.Second
@@ -100,14 +100,14 @@ func (o *Observer) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger)
 		failed := ""
 		var asked []chan struct{}
 		for {
-			began := time.Now()
+			var took time.Duration
 			answers, off, err := o.answers(ctx, r)
 			switch {
 			case err != nil:
 			case off:
 				err = show(ctx, r, o.Of, nil) // it has nothing any more
 			case answers:
-				err = o.look(ctx, r)
+				took, err = o.look(ctx, r)
 			}
 			if ctx.Err() != nil {
 				return nil
@@ -116,7 +116,7 @@ func (o *Observer) Run(ctx context.Context, r controller.Runtime, _ *zap.Logger)
 			for _, looked := range asked {
 				close(looked)
 			}
-			rested := time.Now().Add(min(max(shortestPause, lookShare*time.Since(began)), longestPause))
+			rested := time.Now().Add(min(max(shortestPause, lookShare*took), longestPause))
 			var ok bool
 			if asked, ok = o.await(ctx, r, rested); !ok {
 				return nil
@@ -214,16 +214,18 @@ func (o *Observer) answers(ctx context.Context, r controller.Runtime) (answers, 
 }
 
 // look shows what there is now.
-func (o *Observer) look(ctx context.Context, r controller.Runtime) error {
+func (o *Observer) look(ctx context.Context, r controller.Runtime) (took time.Duration, err error) {
 	timeout := o.Timeout
 	if timeout == 0 {
 		timeout = lookTimeout
 	}
 	looking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	began := time.Now()
 	seen, err := o.Look(looking)
+	took = time.Since(began)
 	if err != nil {
-		return err
+		return took, err
 	}
-	return show(ctx, r, o.Of, seen)
+	return took, show(ctx, r, o.Of, seen)
 }

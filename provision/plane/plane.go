@@ -49,7 +49,8 @@ const (
 )
 
 // How many changes a second one controller makes, and at once after a pause. Without that bound a controller that shows thousands of things could be
-// further ahead than is remembered before a reader runs at all: on one processor, or on a busy one. So a reader has (512-128)/3000 s, 128 ms.
+// further ahead than is remembered before a reader runs at all: on one processor, or on a busy one. So a reader of what one controller writes has
+// (512-128)/3000 s, 128 ms, and of events, which two write, (512-2·128)/6000 s, 43 ms. Clients' orders, of which there are few, aren't bounded.
 const (
 	changesPerSecond = 3000
 	changesAtOnce    = 128

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -39,6 +42,9 @@ func TestAStormOfChanges(t *testing.T) {
 			until(t, "all are shown", func() bool { return len(ended) > 0 || engine.Restored() })
 			<-looks
 			cancel()
+			if n := engine.Dropped(); n > many-mostPending {
+				t.Errorf("%d events were dropped, of %d", n, many)
+			}
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
@@ -47,4 +53,72 @@ func TestAStormOfChanges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOrdersDoNotWaitForAStorm: what else the engine's controller has to do is done between turns of the workloads that are shown.
+func TestOrdersDoNotWaitForAStorm(t *testing.T) {
+	p := open(t, Config{})
+	o := &operator{}
+	engine := NewEngine(EngineConfig{Orders: o, ClockChanged: func() {}, Log: zerolog.Nop()})
+	p.Add(engine)
+	run(t, p)
+	const many = 8 * turn
+	var all []work.WorkloadSpec
+	for i := range many {
+		all = append(all, work.WorkloadSpec{ID: fmt.Sprintf("%05d-1", i+1), Type: workload.TypeVolume, User: userID, Phase: "deployed"})
+	}
+	engine.Workloads(all, nil)
+	engine.Workloads(nil, nil)
+	give(t, p, "1-1")
+	until(t, "the order is begun", func() bool { return o.has(&o.begun, "1-1") })
+	if engine.Restored() {
+		t.Error("it is begun when all are shown")
+	}
+	until(t, "all are shown", engine.Restored)
+	if shown, err := p.State().List(t.Context(), work.NewWorkload("").Metadata()); err != nil || len(shown.Items) != many {
+		t.Errorf("%d are shown, %v", len(shown.Items), err)
+	}
+}
+
+// panicking panics at its first increment.
+type panicking struct {
+	workload.Counter
+	done atomic.Bool
+}
+
+func (p *panicking) Increment() int64 {
+	if p.done.CompareAndSwap(false, true) {
+		panic("for the test")
+	}
+	return p.Counter.Increment()
+}
+
+// TestAFailedRecorderIsStarted: what writes events fails while workloads are being shown. The controller is started again, and isn't taken for one that the
+// node has stopped.
+func TestAFailedRecorderIsStarted(t *testing.T) {
+	p := open(t, Config{})
+	engine := newEngine()
+	counter := &panicking{Counter: engine.events.dropped}
+	engine.events.dropped = counter
+	p.Add(engine)
+	// An event whose resource another has made can't be written, and is counted as dropped.
+	taken := work.EventSpec{Kind: work.Warning, Reason: work.ReasonDrifted, Object: "volume/1-1", User: userID, Last: time.Now()}
+	foreign := work.NewEvent(fmt.Sprintf("%s-%d", eventKey(taken), taken.Last.UnixNano()), taken)
+	if err := p.State().Create(t.Context(), foreign, state.WithCreateOwner("another")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, p)
+	var all []work.WorkloadSpec
+	for i := range 8 * turn {
+		all = append(all, work.WorkloadSpec{ID: fmt.Sprintf("%05d-1", i+1), Type: workload.TypeVolume, User: userID, Phase: "deployed"})
+	}
+	engine.Workloads(all, nil)
+	engine.Workloads(nil, nil)
+	until(t, "some are shown", func() bool { return get(t, p, all[0].ID) != nil })
+	engine.Event(taken)
+	until(t, "the recorder fails", counter.done.Load)
+	if engine.Restored() {
+		t.Error("it fails when all are shown")
+	}
+	until(t, "all are shown", engine.Restored)
 }

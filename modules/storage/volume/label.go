@@ -61,12 +61,18 @@ func (k *labels) get(path, attribute, name string, buffer []byte) (l Label, foun
 	return l, true, nil
 }
 
+// mostLabels bounds the labels that are kept between two looks at all of them.
+const mostLabels = 4096
+
 // parse reads a label's text; the label of any other text has no name.
 func (k *labels) parse(text []byte) Label {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l, known := k.read[string(text)]; known {
 		return l
+	}
+	if len(k.read) >= mostLabels {
+		clear(k.read)
 	}
 	var l Label
 	if json.Unmarshal(text, &l) != nil {
