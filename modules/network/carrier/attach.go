@@ -60,7 +60,7 @@ func free(id, name string) (bool, error) {
 		return false, node.Errorf(node.Exist, "cannot use link %s: there is one of that name, of type %s", name, there.Type())
 	}
 	if alias := there.Attrs().Alias; alias != "" && alias != wireguard.Alias(id) {
-		return false, node.Errorf(node.Exist, "cannot use link %s: it is that of %s", name, alias)
+		return false, node.Errorf(node.Exist, "cannot use link %s: it is another network's", name)
 	}
 	return false, nil
 }

@@ -97,7 +97,7 @@ func TestRefusedConfigChangesNothing(t *testing.T) {
 		{"the port of another device", "net2", change(func(c *wireguard.Config) { c.Namespace, c.Name = elsewhere, "wg1" }), node.Refused, fmt.Sprint(s.port)},
 		{"no namespace", "net2", change(func(c *wireguard.Config) { c.Namespace = "/nowhere" }), node.NotExist, "/nowhere"},
 		{"a link that is no tun", "net2", change(func(c *wireguard.Config) { c.Namespace, c.ListenPort = elsewhere, 0 }), node.Exist, "of type bridge"},
-		{"another device's link", "net2", change(func(c *wireguard.Config) { c.ListenPort = 0 }), node.Exist, "croft:net1"},
+		{"another device's link", "net2", change(func(c *wireguard.Config) { c.ListenPort = 0 }), node.Exist, "cannot use link wg0: it is another network's"},
 		{"no name", "net1", change(func(c *wireguard.Config) { c.Name = "" }), node.Invalid, "name"},
 		{"no key", "net1", change(func(c *wireguard.Config) { c.PrivateKey = wireguard.Key{} }), node.Invalid, "private key"},
 		{"no id", "", s.config(), node.Invalid, "id is missing"},

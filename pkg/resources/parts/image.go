@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources"
 )
 
-// Image is a image of a container. The ID is its reservation's.
+// Image is an image of a container. The ID is its reservation's.
 type Image = typed.Resource[ImageSpec, images]
 
 // ImagesType is its type.

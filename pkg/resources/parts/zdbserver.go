@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources"
 )
 
-// ZDBServer is a attached zdb container. The ID is the container's.
+// ZDBServer is an attached zdb container. The ID is the container's.
 type ZDBServer = typed.Resource[ZDBServerSpec, zdbServers]
 
 // ZDBServersType is its type.

@@ -61,7 +61,7 @@ func Reasons() []Reason {
 		{ReasonExpired, Normal, Delete, "its signed end has come, and nothing of it is on the node"},
 		{ReasonEvicted, Normal, Delete, "the machine's owner has taken it off the node"},
 		{ReasonForgotten, Normal, Purge, "the node has dropped its record, long after its end"},
-		{ReasonOrphaned, Warning, Secondary, "something on the node has croft's label, and no record wants it"},
+		{ReasonOrphaned, Warning, Secondary, "something on the node has croft's label, and no record wants it: it is left alone until its grace period is over"},
 		{ReasonOrphanRemoved, Warning, Purge, "an orphan's grace period is over, and it was removed"},
 		{ReasonHistoryLost, Warning, "", "the history of before can't be used: its file was damaged and set aside, or can't be opened now; the message says why"},
 		{ReasonLoadFailed, Warning, "", "a module can't be opened: it is opened again after growing pauses"},
