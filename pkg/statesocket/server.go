@@ -95,10 +95,11 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 func (s *Server) Run(ctx context.Context) error {
 	stopped := context.AfterFunc(ctx, s.grpc.Stop)
 	defer stopped()
+	// Also after a panic, so that the socket can be opened again.
+	defer s.gate.handlers.Wait()
+	defer s.listener.Close()
+	defer s.grpc.Stop()
 	err := s.grpc.Serve(s.listener)
-	s.grpc.Stop()
-	_ = s.listener.Close()
-	s.gate.handlers.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}

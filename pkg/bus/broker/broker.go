@@ -71,6 +71,7 @@ func Listen(bus Local, url string, log zerolog.Logger) (*Broker, error) {
 func (b *Broker) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = b.Close() })
 	defer stop()
+	defer b.Close() // also after a panic
 	retry := transport.NewBackoff()
 	for {
 		conn, err := b.listener.Accept()

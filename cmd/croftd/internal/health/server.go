@@ -66,6 +66,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
+	defer server.Close()
 	err := server.Serve(s.listener)
 	if s.File != "" {
 		_ = os.Remove(s.File)
