@@ -31,11 +31,13 @@ type NodeConfigSpec struct {
 	// again.
 	Settings     string   `json:"settings" yaml:"settings" protobuf:"8"`
 	NeedsRestart []string `json:"needs_restart,omitempty" yaml:"needs_restart,omitempty" protobuf:"9"`
+	// Unserved are the operator's sockets that can't be served, each with the reason; the node tries again.
+	Unserved []string `json:"unserved,omitempty" yaml:"unserved,omitempty" protobuf:"10"`
 }
 
 // DeepCopy implements typed.DeepCopyable.
 func (s NodeConfigSpec) DeepCopy() NodeConfigSpec {
-	s.NeedsRestart = slices.Clone(s.NeedsRestart)
+	s.NeedsRestart, s.Unserved = slices.Clone(s.NeedsRestart), slices.Clone(s.Unserved)
 	return s
 }
 

@@ -85,7 +85,7 @@ func Run(ctx context.Context, c Config) error {
 	parts := supervise.New(c.Log)
 	err := d.start(ctx, parts)
 	if err == nil {
-		parts.Start(supervise.Part{Name: "memory", Run: func(ctx context.Context) error {
+		parts.Start(supervise.Part{Name: "memory", Again: true, Run: func(ctx context.Context) error {
 			memory.KeepLow(ctx)
 			return nil
 		}})
@@ -123,7 +123,7 @@ func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) 
 	if err := d.startModules(parts); err != nil {
 		return err
 	}
-	parts.Start(supervise.Part{Name: "reload", Run: func(ctx context.Context) error { return d.settings.run(ctx, d.Hangups) }})
+	parts.Start(d.settings.part(d.Hangups))
 	if d.runs(module.Provision) {
 		return d.startProvision(ctx, parts)
 	}
@@ -151,12 +151,31 @@ func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
 	if d.BusListen == "" {
 		return nil
 	}
-	door, err := broker.Listen(own, d.BusListen, d.options.Log)
+	listen := func(context.Context) (*broker.Broker, error) { return broker.Listen(own, d.BusListen, d.options.Log) }
+	door, err := listen(ctx)
 	if err != nil {
 		return err
 	}
-	parts.Start(supervise.Part{Name: "broker", Run: door.Run})
+	parts.Start(supervise.Part{Name: "broker", Again: true, Run: reopened(door, listen)})
 	return nil
+}
+
+// server serves until its context is done. It serves once.
+type server interface {
+	Run(ctx context.Context) error
+}
+
+// reopened runs a server, and at each later call one that open opens anew: for a part with Again.
+func reopened[S server](first S, open func(ctx context.Context) (S, error)) func(ctx context.Context) error {
+	next := func(context.Context) (S, error) { return first, nil }
+	return func(ctx context.Context) error {
+		s, err := next(ctx)
+		next = open
+		if err != nil {
+			return err
+		}
+		return s.Run(ctx)
+	}
 }
 
 // tell notifies the service manager, when there is one; a failure is only logged. Child processes keep

@@ -46,7 +46,7 @@ func (d *daemon) startDoor(parts *supervise.Group, b *engineParts, l *link) {
 	if b.door == nil {
 		return
 	}
-	parts.Start(supervise.Part{Name: "door", Within: doorStop, Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "door", Again: true, Within: doorStop, Run: func(ctx context.Context) error {
 		err := b.door.Run(ctx)
 		if closing := b.endStreams(); err == nil {
 			err = closing

@@ -20,8 +20,11 @@ func (d *daemon) startForward(parts *supervise.Group) {
 	quiet := d.host().Quiet().Log
 	client := bus.NewClient(d.bus, bus.Options{Log: quiet})
 	forward := debug.NewForward(d.Tap, d.Process, stubs.NewLogLinesStub(client), quiet)
-	parts.Start(supervise.Part{Name: "log lines", Within: 10 * time.Second, Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "log lines", Again: true, Within: 10 * time.Second, Run: func(ctx context.Context) error {
 		err := forward.Run(ctx)
+		if ctx.Err() == nil {
+			return err // it is run again
+		}
 		if closing := client.Close(); err == nil {
 			err = closing
 		}

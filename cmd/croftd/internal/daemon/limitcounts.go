@@ -49,7 +49,7 @@ func (d *daemon) startLimits(parts *supervise.Group) {
 		return
 	}
 	client := bus.NewClient(d.bus, d.options)
-	parts.Start(supervise.Part{Name: "limits", Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "limits", Again: true, Run: func(ctx context.Context) error {
 		tellLimits(ctx, d.Process, limitPause, stubs.NewLimitCountsStub(client))
 		return client.Close()
 	}})

@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/persist/secret"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -46,6 +47,11 @@ func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSSt
 		}
 	}
 	b.mirrors = mirrors.New(c)
+}
+
+// mirrorsPart keeps the mirrors.
+func (b *engineParts) mirrorsPart() supervise.Part {
+	return supervise.Part{Name: "mirrors", Again: true, Run: func(ctx context.Context) error { return b.mirrors.Run(ctx) }}
 }
 
 // tellMirror tells what a try to bring a mirror up to date makes known, in a process that started at a time.

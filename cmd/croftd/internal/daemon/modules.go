@@ -39,7 +39,7 @@ func (d *daemon) startModules(parts *supervise.Group) error {
 		return err
 	}
 	d.settings.modules = supervisor
-	parts.Start(supervise.Part{Name: "modules", Run: supervisor.Run, Within: module.StopTimeout})
+	parts.Start(supervise.Part{Name: "modules", Again: true, Run: supervisor.Run, Within: module.StopTimeout})
 	return nil
 }
 

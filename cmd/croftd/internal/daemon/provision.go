@@ -38,12 +38,8 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err != nil {
 		return err
 	}
-	if err := d.startState(ctx, parts, m, v, s); err != nil {
-		return err
-	}
-	if err := s.startDebug(ctx, parts, d); err != nil {
-		return err
-	}
+	d.startState(ctx, parts, m, v, s)
+	s.startDebug(ctx, parts, d)
 	s.hooks.start(parts, s, d.HooksDir, d.Log)
 	if err := d.startHealth(ctx, parts, s); err != nil {
 		return err
@@ -73,7 +69,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err != nil {
 		return err
 	}
-	parts.Start(supervise.Part{Name: "mirrors", Run: b.mirrors.Run})
+	parts.Start(b.mirrorsPart())
 	v.set(b)
 	d.Log.Info().Str("node", nodeID).Str("birth", b.store.Birth().ID).Msg("the node knows itself")
 	parts.Start(supervise.Part{Name: "clock", Run: b.clock.Run, Again: true})
@@ -100,18 +96,21 @@ func waitForNodeID(ctx context.Context, d *daemon, m clients) (id string, err er
 // are still sent.
 const engineStop = 15 * time.Second
 
-// startHealth opens the health port.
+// startHealth opens the health port. An address that can't be listened on is a wrong setting; what happens to the port later ends nothing.
 func (d *daemon) startHealth(ctx context.Context, parts *supervise.Group, s *state) error {
 	if d.HealthListen == "" {
 		return nil
 	}
 	read := func(ctx context.Context) (nodestatus.Status, error) { return nodestatus.Read(ctx, s.State()) }
-	seen, err := health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Modules: d.Modules, Status: read, Log: d.Log})
+	listen := func(ctx context.Context) (*health.Server, error) {
+		return health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Modules: d.Modules, Status: read, Log: d.Log})
+	}
+	seen, err := listen(ctx)
 	if err != nil {
 		return err
 	}
 	d.Log.Info().Str("address", seen.Address()).Msg("health is served")
-	parts.Start(supervise.Part{Name: "health", Run: seen.Run})
+	parts.Start(supervise.Part{Name: "health", Again: true, Run: reopened(seen, listen)})
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/resources/work"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // settings are the settings in force in this process.
@@ -137,6 +138,11 @@ func (s *settings) tell(name, message string) {
 	}
 	reason, _ := work.ReasonOf(name)
 	s.event(work.EventSpec{Kind: reason.Kind, Reason: reason.Name, Object: "node", Message: message, Last: time.Now().UTC()})
+}
+
+// part runs the settings.
+func (s *settings) part(hangups <-chan os.Signal) supervise.Part {
+	return supervise.Part{Name: "reload", Again: true, Run: func(ctx context.Context) error { return s.run(ctx, hangups) }}
 }
 
 // run reloads the settings at each hangup, until ctx is done.

@@ -3,7 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"crypto/rand"
 	"os"
@@ -40,6 +42,8 @@ type state struct {
 	engine *plane.Engine
 	hooks  *hookSet
 	events chan hooks.Event
+	// sockets are those that the operator reads the state at.
+	sockets *sockets
 }
 
 // openState makes the node's state and its controllers; Run of it starts them.
@@ -55,7 +59,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 		return nil, err
 	}
 	v.plane, v.modules = p, watchModules(d, m, v.wake.modules)
-	s := &state{Plane: p, engine: plane.NewEngine(plane.EngineConfig{
+	s := &state{Plane: p, sockets: newSockets(v.wake.node), engine: plane.NewEngine(plane.EngineConfig{
 		Orders: orders{v, d.settings}, Needs: needs(d.Modules), Held: v.modules.Again, ClockChanged: v.clockChanged, Log: d.Log,
 	})}
 	v.dropped = s.engine.Dropped
@@ -76,7 +80,7 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 		v.modules.Again()
 	})
 	p.AddQueued(plane.OrderCleaner(), v.modules)
-	for _, o := range append(d.observers(m, v),
+	for _, o := range append(d.observers(m, v, s.sockets),
 		&plane.Observer{Of: &work.Hook{}, Look: s.hooks.lookHooks, Changed: s.hooks.changed, By: []meta.ResourceWithRD{&work.HookRun{}}},
 		&plane.Observer{Of: &work.HookRun{}, Look: s.hooks.lookRuns, Changed: s.hooks.ran},
 	) {
@@ -96,10 +100,10 @@ func (d *daemon) openState(m clients, v *view) (*state, error) {
 }
 
 // observers show what this process and the modules know.
-func (d *daemon) observers(m clients, v *view) []*plane.Observer {
+func (d *daemon) observers(m clients, v *view, at *sockets) []*plane.Observer {
 	workloads := []meta.ResourceWithRD{&work.Workload{}}
 	out := []*plane.Observer{
-		{Of: &host.NodeConfig{}, Changed: v.wake.node, Look: func(context.Context) ([]resource.Resource, error) { return v.lookNode(d.settings) }},
+		{Of: &host.NodeConfig{}, Changed: v.wake.node, Look: func(context.Context) ([]resource.Resource, error) { return v.lookNode(d.settings, at) }},
 		{Of: &host.ModuleConfig{}, Look: v.lookModules, Changed: v.wake.modules},
 		{Of: &host.Host{}, Look: lookHost(v.machine), Module: node.MonitorModule, Every: time.Minute},
 		{Of: &host.Clock{}, Look: v.lookClock, Changed: v.wake.clock, Every: 10 * time.Second},
@@ -121,20 +125,83 @@ func (d *daemon) observers(m clients, v *view) []*plane.Observer {
 }
 
 // startState runs the state and serves it. It is the first to start and the last to stop of the engine's parts.
-func (d *daemon) startState(ctx context.Context, parts *supervise.Group, m clients, v *view, s *state) error {
-	socket, err := statesocket.Listen(ctx, statesocket.Config{Path: d.StateSocket, State: s.State(), Check: plane.CheckOrder, Log: d.Log})
-	if err != nil {
-		_ = s.Close()
-		return err
-	}
-	parts.Start(supervise.Part{Name: "state", Run: func(ctx context.Context) error {
+func (d *daemon) startState(ctx context.Context, parts *supervise.Group, m clients, v *view, s *state) {
+	parts.Start(supervise.Part{Name: "state", Again: true, Run: func(ctx context.Context) error {
 		// Its failure stops nothing: it is started again, and until then what was last shown is read.
 		_ = supervise.Keep(ctx, d.Log, "state", supervise.DefaultBackoff(), s.Run) // Keep logs what ends it
 		return s.Close()
 	}})
-	parts.Start(supervise.Part{Name: "state socket", Run: socket.Run})
-	parts.Start(supervise.Part{Name: "changes", Run: func(ctx context.Context) error { return followChanges(ctx, m, v) }})
-	return nil
+	s.sockets.start(ctx, parts, "state socket", func(ctx context.Context) (server, error) {
+		return statesocket.Listen(ctx, statesocket.Config{Path: d.StateSocket, State: s.State(), Check: plane.CheckOrder, Log: d.Log})
+	})
+	parts.Start(changesPart(m, v))
+}
+
+// sockets serve the operator. None of them ends the process: one that can't be served is shown, and tried again.
+type sockets struct {
+	// changed says that other sockets can't be served.
+	changed kick
+
+	mu     sync.Mutex
+	faults map[string]error
+}
+
+func newSockets(changed kick) *sockets { return &sockets{changed: changed, faults: map[string]error{}} }
+
+// start keeps a socket served that listen opens. It returns after the first try, so that a node that tells its start is reached.
+func (s *sockets) start(ctx context.Context, parts *supervise.Group, name string, listen func(ctx context.Context) (server, error)) {
+	tried := make(chan struct{})
+	done := sync.OnceFunc(func() { close(tried) })
+	parts.Start(supervise.Part{Name: name, Again: true, Run: func(ctx context.Context) error {
+		defer done()
+		err := supervise.Catch(name, func() error {
+			socket, err := listen(ctx)
+			switch {
+			case err != nil && ctx.Err() != nil:
+				return nil // the node stops
+			case err != nil:
+				return err
+			}
+			s.set(name, nil)
+			done()
+			return socket.Run(ctx)
+		})
+		if ctx.Err() == nil {
+			s.set(name, cmp.Or(err, errors.New("it ended by itself")))
+		}
+		return err
+	}})
+	select {
+	case <-tried:
+	case <-ctx.Done():
+	}
+}
+
+// set keeps why a socket isn't served; nil when it is.
+func (s *sockets) set(name string, fault error) {
+	s.mu.Lock()
+	if fault != nil {
+		s.faults[name] = fault
+	} else {
+		delete(s.faults, name)
+	}
+	s.mu.Unlock()
+	s.changed.kick()
+}
+
+// unserved are the sockets that aren't served, with the reasons, by name.
+func (s *sockets) unserved() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
+		out = append(out, name+": "+s.faults[name].Error())
+	}
+	return out
+}
+
+func changesPart(m clients, v *view) supervise.Part {
+	return supervise.Part{Name: "changes", Again: true, Run: func(ctx context.Context) error { return followChanges(ctx, m, v) }}
 }
 
 // followChanges wakes those who look at a module's things when the module says that some have changed.
@@ -150,6 +217,7 @@ func followChanges(ctx context.Context, m clients, v *view) error {
 			})
 		})
 	}
+	<-ctx.Done() // also when no module tells changes
 	all.Wait()
 	return nil
 }
@@ -192,8 +260,8 @@ func stateKey(path string) ([]byte, error) {
 }
 
 // startDebug serves the debug socket: what this process knows, for people who look for a fault.
-func (s *state) startDebug(ctx context.Context, parts *supervise.Group, d *daemon) error {
-	server, err := dump.Listen(ctx, dump.Config{
+func (s *state) startDebug(ctx context.Context, parts *supervise.Group, d *daemon) {
+	config := dump.Config{
 		Path: filepath.Join(d.RunDir, "debug.sock"), Resources: dump.NewResources(s.State()), Log: d.Log,
 		Sections: []dump.Section{
 			{Name: "settings", Read: func(context.Context) (any, error) {
@@ -204,12 +272,8 @@ func (s *state) startDebug(ctx context.Context, parts *supervise.Group, d *daemo
 			{Name: "hooks", Read: func(context.Context) (any, error) { return s.hooks.runner.State(), nil }},
 			{Name: "graph", Read: func(context.Context) (any, error) { return s.graph() }},
 		},
-	})
-	if err != nil {
-		return err
 	}
-	parts.Start(supervise.Part{Name: "debug socket", Run: server.Run})
-	return nil
+	s.sockets.start(ctx, parts, "debug socket", func(ctx context.Context) (server, error) { return dump.Listen(ctx, config) })
 }
 
 // queues are what waits in this process, with how often it failed.

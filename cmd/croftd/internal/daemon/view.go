@@ -123,11 +123,11 @@ func (v *view) lookAll(ctx context.Context) {
 }
 
 // lookNode is the node's own description of its start.
-func (v *view) lookNode(in *settings) ([]resource.Resource, error) {
+func (v *view) lookNode(in *settings, at *sockets) ([]resource.Resource, error) {
 	c := v.config
 	s := host.NodeConfigSpec{
 		Version: c.Version.Version, Commit: c.Version.Commit, Started: v.started,
-		OneProcess: c.Process == module.Whole, Bus: config.Masked(c.Bus), Farm: c.FarmID,
+		OneProcess: c.Process == module.Whole, Bus: config.Masked(c.Bus), Farm: c.FarmID, Unserved: at.unserved(),
 	}
 	if force, needs := in.inForce(); force != nil {
 		s.Settings, s.NeedsRestart = force.Checksum(), needs

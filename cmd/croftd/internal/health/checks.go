@@ -27,7 +27,7 @@ func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host
 			checks = append(checks, ofModule(m, s))
 		}
 	}
-	checks = append(checks, delivery(s), orphans(s), settings(s))
+	checks = append(checks, delivery(s), orphans(s), settings(s), sockets(s))
 	ready := true
 	for _, c := range checks {
 		ready = ready && c.Level != host.Failing
@@ -162,6 +162,14 @@ func settings(s nodestatus.Status) host.Check {
 		return host.Warn("settings", "changed settings that need a restart of croftd: "+strings.Join(s.NeedsRestart, ", "))
 	}
 	return host.Pass("settings", "all that were read are in force")
+}
+
+// sockets never fails: workloads and the explorer need none of the operator's sockets.
+func sockets(s nodestatus.Status) host.Check {
+	if len(s.Unserved) > 0 {
+		return host.Warn("sockets", "not served, tried again: "+strings.Join(s.Unserved, "; "))
+	}
+	return host.Pass("sockets", "the state socket and the debug socket are served")
 }
 
 func orphans(s nodestatus.Status) host.Check {

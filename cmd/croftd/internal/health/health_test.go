@@ -102,6 +102,7 @@ func TestReadinessCauses(t *testing.T) {
 		{"limits", func(s *nodestatus.Status) { s.Container.Missing = []string{"io weight"} }, "containers", host.Warning, "can't hold containers to: io weight"},
 		{"zdb", func(s *nodestatus.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", host.Warning, "zdb-ssd0-user (it doesn't answer)"},
 		{"undelivered", func(s *nodestatus.Status) { s.Undelivered = 3 }, "results", host.Warning, "3 results wait"},
+		{"a socket", func(s *nodestatus.Status) { s.Unserved = []string{"debug socket: it is a folder"} }, "sockets", host.Warning, "debug socket: it is a folder"},
 		{"orphans", func(s *nodestatus.Status) { s.Orphans = []work.OrphanSpec{{Type: workload.TypeVolume, ID: "9-1"}} }, "orphans", host.Warning, "volume 9-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
