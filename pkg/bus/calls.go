@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"reflect"
 	"runtime/debug"
 	"time"
 
@@ -60,47 +61,81 @@ func (c *calls) callName(req *request) string {
 	return name
 }
 
-// run calls the method that req asks for. It always returns a reply.
-func (c *calls) run(req *request) *reply {
+// serve answers req with what its method returns. It also answers where code that isn't the bus's fails badly: the method, its error's text, or
+// a refusal may panic or end the goroutine by runtime.Goexit, after which nothing but deferred functions runs.
+func (c *calls) serve(req *request) {
 	name := c.callName(req)
+	var ran *method
+	var rep *reply
+	defer func() {
+		if rep == nil {
+			rep = c.broken(req, name, ran, recover())
+		}
+		c.answer(req, rep)
+	}()
+	m, args, err := c.find(req, name)
+	if err != nil {
+		rep = notCalled(req, err)
+		return
+	}
+	ran = &m
+	rep = c.run(req, name, m, args)
+}
+
+// find finds the method that req asks for, and decodes its arguments.
+func (c *calls) find(req *request, name string) (method, []reflect.Value, error) {
 	o, ok := c.objects.find(req.Object)
 	if !ok {
-		return notCalled(req, node.Errorf(node.Invalid, "cannot call %s: unknown object", name))
+		return method{}, nil, node.Errorf(node.Invalid, "cannot call %s: unknown object", name)
 	}
 	if o.refusal != nil {
-		return notCalled(req, o.refusal())
+		return method{}, nil, o.refusal()
 	}
 	m, ok := o.methods[req.Method]
 	if !ok {
-		return notCalled(req, node.Errorf(node.Invalid, "cannot call %s: unknown method", name))
+		return method{}, nil, node.Errorf(node.Invalid, "cannot call %s: unknown method", name)
 	}
 	if len(req.Inputs) > MaxArguments {
-		return notCalled(req, node.Errorf(node.Invalid, "cannot call %s: at most %d arguments are allowed, %d came", name, MaxArguments, len(req.Inputs)))
+		return method{}, nil, node.Errorf(node.Invalid, "cannot call %s: at most %d arguments are allowed, %d came", name, MaxArguments, len(req.Inputs))
 	}
 	args, err := m.arguments(req.Inputs)
 	if err != nil {
-		return notCalled(req, node.Errorf(node.Invalid, "cannot call %s: %w", name, err))
+		return method{}, nil, node.Errorf(node.Invalid, "cannot call %s: %w", name, err)
 	}
-	rep := &reply{ID: req.ID}
-	var failure error
-	func() {
-		defer func() {
-			if p := recover(); p != nil {
-				c.counts.panicked.Add(1)
-				c.log.Error().Str("step", "bus").Str("call", name).Interface("panic", p).
-					Bytes("stack", debug.Stack()).Msg("a method panicked")
-				failure, rep.Output.Data = errPanicked(name), m.nothing()
-			}
-		}()
-		rep.Output.Data, failure, err = m.call(args)
-	}()
+	return m, args, nil
+}
+
+// run calls m, and makes the reply of its results.
+func (c *calls) run(req *request, name string, m method, args []reflect.Value) *reply {
+	data, failure, err := m.call(args)
 	if err != nil {
 		c.log.Error().Str("step", "bus").Err(err).Str("call", name).Msg("cannot send a result")
-		rep.Output.Data = m.nothing()
+		data = m.nothing()
 		if failure == nil {
 			failure = node.Errorf(node.Internal, "cannot send what %s returned: %w", name, err)
 		}
 	}
+	return called(req, data, failure)
+}
+
+// broken is the reply to a request that failed badly: with that panic, nil for runtime.Goexit. m is the method that was called, nil for none.
+func (c *calls) broken(req *request, name string, m *method, panicked any) *reply {
+	c.counts.panicked.Add(1)
+	event := c.log.Error().Str("step", "bus").Str("call", name).Bytes("stack", debug.Stack())
+	if panicked == nil {
+		event.Msg("a method ended its goroutine")
+	} else {
+		event.Interface("panic", panicked).Msg("a method panicked")
+	}
+	if m == nil {
+		return notCalled(req, errPanicked(name))
+	}
+	return called(req, m.nothing(), errPanicked(name))
+}
+
+// called is the reply to a request whose method was run.
+func called(req *request, data []byte, failure error) *reply {
+	rep := &reply{ID: req.ID, Output: output{Data: data}}
 	if failure != nil {
 		rep.Output.Error = &callError{Message: errorText(failure), Kind: string(node.KindOf(failure))}
 	}

@@ -119,14 +119,31 @@ func (s *Server) startWorkers(calls *sync.WaitGroup) (work chan<- []byte, free <
 	frames, waiting := make(chan []byte, n), make(chan struct{}, n)
 	for worker := range n {
 		waiting <- struct{}{}
-		calls.Go(func() {
-			for frame := range frames {
-				supervise.Do(s.options.Log, "bus worker", func() { s.handle(worker, frame) })
-				waiting <- struct{}{}
-			}
-		})
+		s.startWorker(worker, calls, frames, waiting)
 	}
 	return frames, waiting
+}
+
+func (s *Server) startWorker(worker int, calls *sync.WaitGroup, frames <-chan []byte, waiting chan<- struct{}) {
+	calls.Go(func() {
+		supervise.Do(s.options.Log, "bus worker", func() { s.work(worker, calls, frames, waiting) })
+	})
+}
+
+// work is a worker. One whose goroutine a method ends, by runtime.Goexit, is started again.
+func (s *Server) work(worker int, calls *sync.WaitGroup, frames <-chan []byte, waiting chan<- struct{}) {
+	finished := false
+	defer func() {
+		if !finished {
+			waiting <- struct{}{}
+			s.startWorker(worker, calls, frames, waiting)
+		}
+	}()
+	for frame := range frames {
+		supervise.Do(s.options.Log, "bus worker", func() { s.handle(worker, frame) })
+		waiting <- struct{}{}
+	}
+	finished = true
 }
 
 // serve handles the requests of queues one after the other.
@@ -176,7 +193,7 @@ func (s *Server) handle(worker int, frame []byte) {
 	}
 	s.workers.set(worker, zbus.WorkerBusy, "["+req.Object.String()+"]."+req.Method+"()")
 	defer s.workers.set(worker, zbus.WorkerFree, "")
-	s.calls.answer(req, s.calls.run(req))
+	s.calls.serve(req)
 }
 
 func (s *Server) handleStatus(frame []byte) {
@@ -196,7 +213,8 @@ func (s *Server) handleStatus(frame []byte) {
 type ServerStats struct {
 	// Served requests were answered. Expired ones weren't run because their
 	// caller had given up; Refused ones couldn't be read or had a reply key of
-	// another form; Panicked are those whose method panicked; Lost replies and
+	// another form; Panicked are those whose method panicked or ended its
+	// goroutine; Lost replies and
 	// events couldn't be sent.
 	Served, Expired, Refused, Panicked, Lost uint64
 }
