@@ -183,6 +183,9 @@ func (m method) arguments(inputs [][]byte) ([]reflect.Value, error) {
 		if err := decode(input, v.Interface()); err != nil {
 			return nil, errors.Wrapf(err, "argument %d must be %s", i, t)
 		}
+		if err := checkRange(input, t); err != nil {
+			return nil, errors.Wrapf(err, "argument %d", i)
+		}
 		values = append(values, v.Elem())
 	}
 	return values, nil

@@ -213,8 +213,7 @@ func (s *Server) handleStatus(frame []byte) {
 type ServerStats struct {
 	// Served requests were answered. Expired ones weren't run because their
 	// caller had given up; Refused ones couldn't be read or had a reply key of
-	// another form; Panicked are those whose method panicked or ended its
-	// goroutine; Lost replies and
+	// another form; Panicked are those whose method panicked or ended its goroutine; Lost replies and
 	// events couldn't be sent.
 	Served, Expired, Refused, Panicked, Lost uint64
 }
