@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/groups"
 	"github.com/croft-edge/croft/modules/container/image/catalog"
@@ -143,6 +145,7 @@ func openRuntime(ctx context.Context, c Config) (runtimeInfo, error) {
 	}
 	host, err := spec.Detect(spec.Probe{})
 	if err == nil {
+		warnUnconfined(c.Log, host)
 		host, err = spec.LoadProfile(host)
 	}
 	if err != nil {
@@ -150,6 +153,14 @@ func openRuntime(ctx context.Context, c Config) (runtimeInfo, error) {
 	}
 	wrapper := runc.Wrapper{Path: c.wrapper(), Runc: found.Path, Enter: enter, Containers: filepath.Join(c.RunDir, "container"), Limits: host.SetLimits()}
 	return runtimeInfo{host: host, version: found.Version}, wrapper.Install(ctx)
+}
+
+// warnUnconfined warns where the kernel has AppArmor, and containers run without it.
+func warnUnconfined(log zerolog.Logger, host spec.Host) {
+	if host.NoAppArmor != "" {
+		log.Warn().Str("type", "container").Str("step", "open").Str("lacks", host.NoAppArmor).
+			Msg("the kernel has AppArmor, but no profile can be loaded: containers run without one, the other controls hold")
+	}
 }
 
 // exits implements supervise.Exits.

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,7 +38,7 @@ func (p Probe) withDefaults() Probe {
 		p.rmdir = os.Remove
 	}
 	if p.parser == nil {
-		p.parser = func() error { _, err := exec.LookPath("apparmor_parser"); return err }
+		p.parser = func() error { _, err := findParser(); return err }
 	}
 	return p
 }
@@ -55,7 +54,7 @@ func Detect(p Probe) (Host, error) {
 	}
 	h.CgroupNamespace = p.there(p.Proc, "self/ns/cgroup")
 	h.Seccomp = strings.Contains(p.read(p.Proc, "sys/kernel/seccomp/actions_avail"), "errno")
-	h.AppArmor = p.read(p.Sys, "module/apparmor/parameters/enabled") == "Y" && p.parser() == nil
+	h.AppArmor, h.NoAppArmor = p.appArmor()
 	h.SetRlimits = p.capable(unix.CAP_SYS_RESOURCE)
 	score, err := strconv.Atoi(p.read(p.Proc, "self/oom_score_adj"))
 	if err != nil {
@@ -68,6 +67,20 @@ func Detect(p Probe) (Host, error) {
 	}
 	h.Masked, err = p.throttles()
 	return h, err
+}
+
+// appArmor reports whether a profile can be loaded; lack is why not, empty where the kernel has no AppArmor.
+func (p Probe) appArmor() (usable bool, lack string) {
+	switch {
+	case p.read(p.Sys, "module/apparmor/parameters/enabled") != "Y":
+		return false, ""
+	case !p.there(p.Sys, appArmorFolder):
+		// Such as in LXC and nspawn: the kernel is the machine's that these run on.
+		return false, "no " + filepath.Join(p.Sys, appArmorFolder)
+	case p.parser() != nil:
+		return false, "no " + parserName
+	}
+	return true, ""
 }
 
 // capable reports whether this process has a capability of the whole machine.

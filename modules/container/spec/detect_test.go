@@ -131,23 +131,54 @@ func TestDetectVersion1(t *testing.T) {
 func TestDetectAppArmorAndThrottles(t *testing.T) {
 	m := newMachine(t)
 	m.file("sys/module/apparmor/parameters/enabled", "Y\n")
+	m.file("sys/kernel/security/apparmor/profiles", "")
 	m.file("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "3\n")
 	m.file("sys/devices/system/cpu/cpu11/thermal_throttle/core_throttle_count", "3\n")
 	m.file("sys/devices/system/cpu/cpufreq/thermal_throttle", "")
 	host := m.detect()
-	if !host.AppArmor || host.Profile != "" {
-		t.Errorf("AppArmor %v, profile %q before one is loaded", host.AppArmor, host.Profile)
+	if !host.AppArmor || host.NoAppArmor != "" || host.Profile != "" {
+		t.Errorf("AppArmor %v (%s), profile %q before one is loaded", host.AppArmor, host.NoAppArmor, host.Profile)
 	}
 	want := []string{"/sys/devices/system/cpu/cpu0/thermal_throttle", "/sys/devices/system/cpu/cpu11/thermal_throttle"}
 	if !slices.Equal(host.Masked, want) {
 		t.Errorf("masked: %v, want %v", host.Masked, want)
 	}
-	host, err := spec.Detect(spec.Probe{Cgroups: m.dir + "/cgroup", Proc: m.dir + "/proc", Sys: m.dir + "/sys"}.WithCgroups(nil, nil, errors.New("no apparmor_parser")))
-	if err != nil || host.AppArmor {
-		t.Errorf("AppArmor %v, %v without its parser", host.AppArmor, err)
-	}
-	if same, err := spec.LoadProfile(host); err != nil || same.Profile != "" {
-		t.Errorf("profile %q, %v on a machine without AppArmor", same.Profile, err)
+}
+
+// A machine whose kernel has AppArmor, but that can load no profile, runs containers without one, and says so.
+func TestDetectAppArmorThatIsNotThere(t *testing.T) {
+	whole := map[string]string{"sys/module/apparmor/parameters/enabled": "Y\n", "sys/kernel/security/apparmor/profiles": ""}
+	for name, c := range map[string]struct {
+		without string
+		parser  error
+		missing string
+	}{
+		"its parser":     {"", errors.New("no apparmor_parser"), "AppArmor (no apparmor_parser)"},
+		"its folder":     {"sys/kernel/security/apparmor/profiles", nil, "AppArmor (no "},
+		"both":           {"sys/kernel/security/apparmor/profiles", errors.New("no apparmor_parser"), "AppArmor (no "},
+		"AppArmor":       {"sys/module/apparmor/parameters/enabled", nil, ""},
+		"any, or parser": {"sys/module/apparmor/parameters/enabled", errors.New("no apparmor_parser"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			for file, text := range whole {
+				if file != c.without {
+					m.file(file, text)
+				}
+			}
+			host, err := spec.Detect(spec.Probe{Cgroups: m.dir + "/cgroup", Proc: m.dir + "/proc", Sys: m.dir + "/sys"}.WithCgroups(nil, nil, c.parser))
+			if err != nil || host.AppArmor {
+				t.Errorf("AppArmor %v, %v", host.AppArmor, err)
+			}
+			missing := host.Missing()
+			i := slices.IndexFunc(missing, func(one string) bool { return strings.HasPrefix(one, "AppArmor") })
+			if (i >= 0) != (c.missing != "") || i >= 0 && !strings.HasPrefix(missing[i], c.missing) {
+				t.Errorf("missing: %q, want %q among them", missing, c.missing)
+			}
+			if same, err := spec.LoadProfile(host); err != nil || same.Profile != "" {
+				t.Errorf("profile %q, %v on a machine that can load none", same.Profile, err)
+			}
+		})
 	}
 }
 

@@ -18,6 +18,8 @@ type Host struct {
 	// CgroupNamespace and Seccomp say whether the kernel has them; AppArmor also
 	// that a profile can be loaded.
 	CgroupNamespace, Seccomp, AppArmor bool
+	// NoAppArmor is why no profile can be loaded although the kernel has AppArmor; otherwise empty.
+	NoAppArmor string
 	// Profile is the AppArmor profile that containers get, empty for none.
 	Profile string
 	// SetRlimits says that the runtime may set the limits of a container's
@@ -32,8 +34,9 @@ type Host struct {
 	Masked []string
 }
 
-// Missing are the limits that this machine can't hold, in words. AppArmor isn't
-// one: machines without it have other means, or do with the other controls.
+// Missing are the limits that this machine can't hold, in words. AppArmor is one
+// only where the kernel has it: other machines have other means, or do with the
+// other controls.
 func (h Host) Missing() []string {
 	return without([]ability{
 		{h.CPU, "cpu"},
@@ -43,6 +46,7 @@ func (h Host) Missing() []string {
 		{h.IOWeight, "io weight"},
 		{h.Devices, "devices"},
 		{h.Seccomp, "seccomp"},
+		{h.NoAppArmor == "", "AppArmor (" + h.NoAppArmor + ")"},
 	})
 }
 

@@ -17,6 +17,13 @@ import (
 // ProfileName is the AppArmor profile of croft's containers.
 const ProfileName = "croft-container"
 
+const (
+	// appArmorFolder is the kernel's interface to its profiles, below /sys.
+	appArmorFolder = "kernel/security/apparmor"
+	// parserName is the program that loads profiles.
+	parserName = "apparmor_parser"
+)
+
 // parserTimeout bounds a run of apparmor_parser, which takes some tenths of a second.
 const parserTimeout = 30 * time.Second
 
@@ -38,11 +45,25 @@ func LoadProfile(h Host) (Host, error) {
 	return h, nil
 }
 
+// findParser finds apparmor_parser, also where PATH leaves out the administrator's programs.
+func findParser() (path string, err error) {
+	for _, dir := range []string{"", "/usr/sbin", "/sbin"} {
+		if path, err = exec.LookPath(filepath.Join(dir, parserName)); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.Errorf("cannot find %s in PATH, /usr/sbin or /sbin", parserName)
+}
+
 // parse has apparmor_parser read a profile.
 func parse(profile string, options ...string) error {
+	parser, err := findParser()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), parserTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "apparmor_parser", options...)
+	cmd := exec.CommandContext(ctx, parser, options...)
 	cmd.Stdin = strings.NewReader(profile)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Wrapf(err, "apparmor_parser refuses it: %.512q", bytes.TrimSpace(out))

@@ -67,3 +67,11 @@ func TestAProfileThatCannotBeMade(t *testing.T) {
 		t.Errorf("a wrong one is refused with %v", err)
 	}
 }
+
+// A service's PATH may leave out the folders of the administrator's programs.
+func TestTheParserIsFoundWithoutPath(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if err := parse("profile croft-container { file, }", "--skip-kernel-load", "--skip-cache"); err != nil {
+		t.Error(err)
+	}
+}
