@@ -97,7 +97,7 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 	launchRuntime := launch.Runtime{Dir: c.runcDir(), Wrapper: c.wrapper(), ShimGroup: c.groups().MakeShims}
 	m.launcher = launch.New(launch.Config{
 		Daemon: m.daemon, RootFS: m.roots, Outputs: m.outputs, Records: m.table, Leftovers: cleaner,
-		Groups: c.groups(), Runtime: launchRuntime, Rate: c.Rate, Log: c.Log,
+		Groups: c.groups(), Runtime: launchRuntime, Profile: runtime.profile, Rate: c.Rate, Log: c.Log,
 	})
 	remover := remover{
 		index: index, table: m.table, roots: m.roots, secrets: secrets, leftovers: cleaner,
@@ -127,6 +127,8 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 // runtimeInfo describes the machine's runc, and the limits that it can hold.
 type runtimeInfo struct {
 	host spec.Host
+	// profile is the containers' AppArmor profile.
+	profile *spec.Loaded
 	// version is runc's.
 	version string
 }
@@ -152,7 +154,7 @@ func openRuntime(ctx context.Context, c Config) (runtimeInfo, error) {
 		return runtimeInfo{}, err
 	}
 	wrapper := runc.Wrapper{Path: c.wrapper(), Runc: found.Path, Enter: enter, Containers: filepath.Join(c.RunDir, "container"), Limits: host.SetLimits()}
-	return runtimeInfo{host: host, version: found.Version}, wrapper.Install(ctx)
+	return runtimeInfo{host: host, profile: spec.KeepLoaded(host), version: found.Version}, wrapper.Install(ctx)
 }
 
 // warnUnconfined warns where the kernel has AppArmor, and containers run without it.

@@ -49,6 +49,12 @@ type Records interface {
 	Keep(c *managed.Container, r managed.Record) error
 }
 
+// Profile is the AppArmor profile of containers.
+type Profile interface {
+	// Ready loads it where the kernel has it no more, and returns its name, empty where containers get none.
+	Ready() (name string, err error)
+}
+
 // Config configures a Launcher.
 type Config struct {
 	Daemon    tasks.Daemon
@@ -58,6 +64,7 @@ type Config struct {
 	Leftovers leftovers.Cleaner
 	Groups    groups.Groups
 	Runtime   Runtime
+	Profile   Profile
 	// Rate limits a user's container's use of each disk in a second.
 	Rate cgroup.Rate
 	Log  zerolog.Logger

@@ -73,6 +73,9 @@ func (l *Launcher) makeTask(ctx context.Context, c client.Container, r managed.R
 	if err != nil {
 		return nil, err
 	}
+	if err := l.confine(id); err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	t, err := l.newTask(ctx, c, r.User, pipes(fresh.FIFOs))
 	if err != nil {
@@ -81,6 +84,14 @@ func (l *Launcher) makeTask(ctx context.Context, c client.Container, r managed.R
 	}
 	tasks.LogTime(l.cfg.Log, id, "task", began)
 	return t, nil
+}
+
+// confine makes the AppArmor profile ready that the container's first process gets.
+func (l *Launcher) confine(id string) error {
+	if _, err := l.cfg.Profile.Ready(); err != nil {
+		return node.Errorf(node.Transient, "cannot start container %s: %w", id, err)
+	}
+	return nil
 }
 
 // turn waits until few enough tasks are being made. done gives the turn to the next; it is

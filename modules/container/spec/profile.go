@@ -34,15 +34,20 @@ func LoadProfile(h Host) (Host, error) {
 	if !h.AppArmor {
 		return h, nil
 	}
+	if err := load(); err != nil {
+		return h, err
+	}
+	h.Profile = ProfileName
+	return h, nil
+}
+
+// load loads the profile into the kernel.
+func load() error {
 	text, err := machine("/").profile()
 	if err == nil {
 		err = parse(text, "--replace", "--skip-cache")
 	}
-	if err != nil {
-		return h, errors.Wrap(err, "cannot load the AppArmor profile of containers")
-	}
-	h.Profile = ProfileName
-	return h, nil
+	return errors.Wrap(err, "cannot load the AppArmor profile of containers")
 }
 
 // findParser finds apparmor_parser, also where PATH leaves out the administrator's programs.
