@@ -3,10 +3,14 @@ package container
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/containerd/containerd/v2/client"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/container/spec"
@@ -21,6 +25,42 @@ func TestAppArmorThatIsNotUsedIsWarnedOf(t *testing.T) {
 		if strings.Count(log.String(), "\n") != lines || !strings.Contains(log.String(), lack) {
 			t.Errorf("with %q the log has %s", lack, &log)
 		}
+	}
+}
+
+// A container that was made with a profile starts after the machine has lost AppArmor, and one that was made without gets it later.
+func TestAContainerStartsWithTheProfileOfTheDay(t *testing.T) {
+	w := newWorld(t)
+	s := w.spec("1-1", "serve")
+	first := w.runs(s)
+	now, other := w.module.service.status.runtime.host.Profile, spec.ProfileName
+	if now == other {
+		other = ""
+	}
+	ctx, c := w.behind("ada")
+	made, err := c.LoadContainer(ctx, s.ID)
+	must(t, err)
+	before, err := made.Spec(ctx)
+	must(t, err)
+	labels, err := made.Labels(ctx)
+	must(t, err)
+	changed := *before.Process
+	changed.ApparmorProfile = other
+	then := *before
+	then.Process = &changed
+	must(t, made.Update(ctx, client.UpdateContainerOpts(client.WithSpec(&then))))
+
+	must(t, syscall.Kill(int(first.PID), syscall.SIGKILL))
+	w.is(s.ID, "started again", func(i node.ContainerInfo) bool {
+		return i.State == node.ContainerRunning && i.PID != first.PID && i.PID != 0
+	})
+	after, err := made.Spec(ctx)
+	must(t, err)
+	if !reflect.DeepEqual(after, before) {
+		t.Errorf("its specification is\n%+v, want\n%+v", after, before)
+	}
+	if got, err := made.Labels(ctx); err != nil || !maps.Equal(got, labels) {
+		t.Errorf("its labels are %v, %v, want %v", got, err, labels)
 	}
 }
 

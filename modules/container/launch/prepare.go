@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/managed"
@@ -73,7 +74,7 @@ func (l *Launcher) makeTask(ctx context.Context, c client.Container, r managed.R
 	if err != nil {
 		return nil, err
 	}
-	if err := l.confine(id); err != nil {
+	if err := l.confine(ctx, c, fresh.Process); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -86,11 +87,25 @@ func (l *Launcher) makeTask(ctx context.Context, c client.Container, r managed.R
 	return t, nil
 }
 
-// confine makes the AppArmor profile ready that the container's first process gets.
-func (l *Launcher) confine(id string) error {
-	if _, err := l.cfg.Profile.Ready(); err != nil {
-		return node.Errorf(node.Transient, "cannot start container %s: %w", id, err)
+// confine makes the AppArmor profile ready that the container's first process gets, and changes the container where it was made for another: since
+// then the machine may have got AppArmor, or lost it.
+func (l *Launcher) confine(ctx context.Context, c client.Container, process *specs.Process) error {
+	profile, err := l.cfg.Profile.Ready()
+	if err != nil {
+		return node.Errorf(node.Transient, "cannot start container %s: %w", c.ID(), err)
 	}
+	if process.ApparmorProfile == profile {
+		return nil
+	}
+	built, err := c.Spec(ctx)
+	if err == nil {
+		built.Process.ApparmorProfile = profile
+		err = c.Update(ctx, client.UpdateContainerOpts(client.WithSpec(built)))
+	}
+	if err != nil {
+		return containerd.Error(err, "change the AppArmor profile of container %s from %q to %q", c.ID(), process.ApparmorProfile, profile)
+	}
+	process.ApparmorProfile = profile
 	return nil
 }
 
