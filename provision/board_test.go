@@ -1,11 +1,14 @@
 package provision_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/resources/work"
@@ -106,11 +109,47 @@ func TestABrokenBoardStopsNothing(t *testing.T) {
 	}
 }
 
-// TestALifeInEvents: a life with all four operations is on the board: made, drifted and repaired, deleted, forgotten.
+// eventLines are a workload's events in a log, each run of the same once.
+func eventLines(t *testing.T, log string, kind workload.Type, id string) []string {
+	t.Helper()
+	var out []string
+	for line := range strings.Lines(log) {
+		var e struct{ ID, Type, Step, Operation, Reason string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("a line that isn't JSON: %q: %v", line, err)
+		}
+		if e.Step == "event" && e.ID == id && e.Type == string(kind) {
+			out = append(out, e.Operation+" "+e.Reason)
+		}
+	}
+	return slices.Compact(out)
+}
+
+// lockedBuffer is the text of a log.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// TestALifeInEvents: a life with all four operations is on the board and in the log: made, drifted and repaired, deleted,
+// forgotten.
 func TestALifeInEvents(t *testing.T) {
 	board, watched := newBrokenBoard(), &watchedProvisioner{}
+	var log lockedBuffer
 	inWorld(t, func(w *world) {
-		w.board = board
+		w.board, w.log = board, zerolog.New(&log).Level(zerolog.InfoLevel)
 		w.limits.Drift = time.Minute
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: watched}
 	}, func(t *testing.T, w *world, n *incarnation) {
@@ -126,6 +165,10 @@ func TestALifeInEvents(t *testing.T) {
 		got := slices.DeleteFunc(board.reasons("network/"+network), func(r string) bool { return r == "Put Pulling" })
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %q, want %q", got, want)
+		}
+		logged := slices.DeleteFunc(eventLines(t, log.String(), workload.TypeNetwork, network), func(r string) bool { return r == "Put Pulling" })
+		if !slices.Equal(logged, want) {
+			t.Fatalf("logged are %q, want %q", logged, want)
 		}
 		board.mu.Lock()
 		defer board.mu.Unlock()

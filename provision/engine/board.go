@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/resources"
 	"github.com/croft-edge/croft/pkg/resources/work"
@@ -109,7 +111,7 @@ func (p *panel) date(rec store.Record, s *work.WorkloadSpec, now time.Time) {
 	}
 }
 
-// event shows that something has happened to a record's workload.
+// event shows and logs that something has happened to a record's workload.
 func (p *panel) event(rec store.Record, reason, message string) {
 	known, ok := work.ReasonOf(reason)
 	if !ok {
@@ -119,10 +121,22 @@ func (p *panel) event(rec store.Record, reason, message string) {
 		Kind: known.Kind, Reason: reason, Operation: known.Operation, Object: uses.Name(rec), User: rec.Reservation.User,
 		Message: workload.ErrorText(message), Last: p.parts.Clock.Read().Now.UTC(),
 	}
+	p.happened(rec.Reservation.Type, rec.ID(), e)
+}
+
+// happened shows an event, and logs it. An explorer that asks for a result again makes a Synced each time, at no cost: that
+// one is in the log of level debug alone.
+func (p *panel) happened(t workload.Type, id string, e work.EventSpec) {
+	level := zerolog.InfoLevel
+	if e.Reason == work.ReasonSynced {
+		level = zerolog.DebugLevel
+	}
+	p.parts.Log.WithLevel(level).Str("id", id).Str("type", string(t)).Str("step", "event").Str("operation", e.Operation).Str("reason", e.Reason).
+		Msg("event")
 	p.tell(func(b Board) { b.Event(e) })
 }
 
-// orphans shows all orphans, and orphaned an event about one.
+// orphans shows all orphans, and orphaned shows and logs an event about one.
 func (p *panel) orphans(all []drift.Orphan) {
 	out := make([]work.OrphanSpec, 0, len(all))
 	for _, o := range all {
@@ -137,7 +151,7 @@ func (p *panel) orphaned(o drift.Orphan, reason string) {
 		Kind: known.Kind, Reason: reason, Operation: known.Operation, Object: string(o.Type) + "/" + o.ID,
 		Message: hashText(o.Hash), Last: p.parts.Clock.Read().Now.UTC(),
 	}
-	p.tell(func(b Board) { b.Event(e) })
+	p.happened(o.Type, o.ID, e)
 }
 
 // tell calls the board. A panic of its is logged, and changes nothing.
