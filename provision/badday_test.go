@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -221,18 +223,35 @@ func TestWaitingWritesNothing(t *testing.T) {
 	})
 }
 
-// Junk costs no writes, and few log lines.
+// Junk costs no writes, few log lines, and no events: it is counted by cause.
 func TestJunkDoesNotFillTheLogOrTheDisk(t *testing.T) {
 	var lines lineCounter
-	inWorld(t, func(w *world) { w.log = zerolog.New(&lines).Level(zerolog.WarnLevel) }, func(t *testing.T, w *world, n *incarnation) {
+	board := newBrokenBoard()
+	inWorld(t, func(w *world) {
+		w.log, w.board = zerolog.New(&lines).Level(zerolog.WarnLevel), board
+	}, func(t *testing.T, w *world, n *incarnation) {
 		for range 2000 {
 			r := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
 			r.Duration++
 			w.explorer.push(r)
 		}
 		w.explorer.pushAs("../../etc/passwd", w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil))
+		for i := range 3 {
+			w.explorer.garble(strconv.Itoa(i))
+		}
 		last := w.volume(nil)
 		w.answered(last, workload.StateOK)
+		want := map[string]uint64{"unreadable": 1 + 3, "forged": 2000, "replayed": 0, "refused": 0}
+		if got := n.engine.Refused(); !maps.Equal(got, want) {
+			t.Errorf("counted are %v, want %v", got, want)
+		}
+		board.mu.Lock()
+		for _, e := range board.events {
+			if e.Object != "volume/"+last {
+				t.Errorf("an event of junk: %+v", e)
+			}
+		}
+		board.mu.Unlock()
 		if got := lines.count.Load(); got < 1 || got > 200 {
 			t.Fatalf("%d lines in the log", got)
 		}

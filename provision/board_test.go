@@ -2,6 +2,7 @@ package provision_test
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -206,6 +207,55 @@ func TestRefusedOnesMakeNoEvents(t *testing.T) {
 		defer board.mu.Unlock()
 		if _, shown := board.shown[refused]; shown || len(board.shown) != 1 {
 			t.Errorf("shown are %v", board.shown)
+		}
+	})
+}
+
+// TestWhatIsNotTakenIsCounted: exactly, by cause, without events. A redelivery of what is in the records is no refusal.
+func TestWhatIsNotTakenIsCounted(t *testing.T) {
+	const data = `{"size":1,"type":"SSD"}`
+	board := newBrokenBoard()
+	inWorld(t, func(w *world) {
+		w.board, w.admission = board, roomFor(t, gib(1), admit.Defaults())
+	}, func(t *testing.T, w *world, n *incarnation) {
+		w.explorer.garble(`"text"`)
+		w.explorer.garble(`{"id":5}`)
+		w.explorer.pushAs("../1", w.reserve(workload.TypeVolume, data, nil))
+		other := newKey(t)
+		stolen := w.reserve(workload.TypeVolume, data, nil)
+		stolen.User = other.ID()
+		if err := stolen.Sign(other.Private()); err != nil {
+			t.Fatal(err)
+		}
+		stolen.User = w.user.ID()
+		w.explorer.push(stolen)
+		changed := w.reserve(workload.TypeVolume, data, nil)
+		changed.Data = json.RawMessage(`{"size":2,"type":"SSD"}`)
+		w.explorer.push(changed)
+		w.explorer.push(w.reserve(workload.TypeVolume, data, func(r *workload.Reservation) { r.NodeID = other.ID() }))
+
+		there := w.volume(yearLong)
+		w.answered(there, workload.StateOK)
+		refused := w.volume(yearLong) // there is no room
+		w.answered(refused, workload.StateError)
+		w.explorer.mu.Lock()
+		genuine := w.explorer.docs[there]
+		w.explorer.mu.Unlock()
+		w.answered(w.explorer.pushAs("9000-1", genuine), workload.StateError)
+		for _, id := range []string{there, refused} {
+			w.explorer.change(id, func(*workload.Reservation) {})
+		}
+		time.Sleep(time.Minute)
+		want := map[string]uint64{"unreadable": 3, "forged": 3, "replayed": 1, "refused": 1}
+		if got := n.engine.Refused(); !maps.Equal(got, want) {
+			t.Errorf("counted are %v, want %v", got, want)
+		}
+		board.mu.Lock()
+		defer board.mu.Unlock()
+		for _, e := range board.events {
+			if e.Object != "volume/"+there {
+				t.Errorf("an event of one that wasn't taken: %+v", e)
+			}
 		}
 	})
 }

@@ -32,6 +32,8 @@ type fakeExplorer struct {
 	deaf bool
 	// twice is an ID whose document comes twice in each page that has it.
 	twice string
+	// junk is sent once, in the next page.
+	junk []json.RawMessage
 }
 
 func newFakeExplorer() *fakeExplorer {
@@ -59,6 +61,14 @@ func (e *fakeExplorer) pushAs(id string, r *workload.Reservation) string {
 	e.docs[id] = &c
 	e.touch(id)
 	return id
+}
+
+// garble sends a text that isn't a document.
+func (e *fakeExplorer) garble(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.junk = append(e.junk, json.RawMessage(text))
+	e.touch("junk " + text)
 }
 
 // change edits a document and tells the node.
@@ -140,7 +150,11 @@ func (e *fakeExplorer) page(after explorer.Cursor) (explorer.Page, <-chan struct
 		}
 	}
 	slices.SortFunc(ids, func(a, b string) int { return int(e.changed[a]) - int(e.changed[b]) })
+	p.Reservations, e.junk = append(p.Reservations, e.junk...), nil
 	for _, id := range ids {
+		if e.docs[id] == nil {
+			continue
+		}
 		document, err := json.Marshal(e.docs[id])
 		if err != nil {
 			return p, nil, err

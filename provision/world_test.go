@@ -28,6 +28,7 @@ import (
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/volume"
+	"github.com/croft-edge/croft/provision/refusals"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
@@ -143,13 +144,15 @@ func (w *world) config(steps *stepper) provision.Config {
 	if w.wrap != nil {
 		records = w.wrap(stepped)
 	}
+	counts := &refusals.Counts{}
 	poll, err := source.NewChanges(source.ChangesConfig{
-		NodeID:  w.key.ID(),
-		Poller:  &steppedPoller{w.explorer, steps},
-		Cursors: &steppedCursor{w.cursor, steps},
-		Backoff: source.Backoff{Base: time.Second, Max: 10 * time.Second},
-		Wait:    w.poll,
-		Log:     w.log,
+		NodeID:   w.key.ID(),
+		Poller:   &steppedPoller{w.explorer, steps},
+		Cursors:  &steppedCursor{w.cursor, steps},
+		Backoff:  source.Backoff{Base: time.Second, Max: 10 * time.Second},
+		Wait:     w.poll,
+		Refusals: counts,
+		Log:      w.log,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -166,6 +169,7 @@ func (w *world) config(steps *stepper) provision.Config {
 		Clock:        w.clock,
 		Orphans:      w.orphans,
 		Board:        w.board,
+		Refusals:     counts,
 		Limits:       w.limits,
 		Log:          w.log,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/logonce"
+	"github.com/croft-edge/croft/provision/refusals"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/timers"
@@ -35,23 +36,24 @@ type arrival struct {
 // checker verifies items. It runs beside the engine's thread: checking a signature
 // takes longer than everything else about most arrivals.
 type checker struct {
-	policy Policy
-	log    zerolog.Logger
-	once   *logonce.Once
+	policy   Policy
+	log      zerolog.Logger
+	once     *logonce.Once
+	refusals *refusals.Counts
 }
 
 // check returns the item's arrival; nil when its user didn't sign it for this
-// node, which costs a line in the log and nothing else.
+// node, which costs a line in the log and a count, and nothing else.
 func (c *checker) check(item source.Item) *arrival {
 	came := item.Reservation
-	a := &arrival{done: item.Finish}
+	a, cause := &arrival{done: item.Finish}, refusals.Unreadable
 	err := supervise.Guard(c.log, "verify", func() (err error) {
 		r := *came
 		id, err := workload.ParseID(r.ID)
 		if err != nil {
 			return err
 		}
-		r.ID = id.String()
+		r.ID, cause = id.String(), refusals.Forged
 		if err := c.policy.Authentic(&r); err != nil {
 			return err
 		}
@@ -72,6 +74,7 @@ func (c *checker) check(item source.Item) *arrival {
 		return err
 	})
 	if err != nil {
+		c.refusals.Add(cause)
 		c.once.Log(c.log.Warn(), came.ID).Str("id", short(came.ID)).Str("type", short(string(came.Type))).
 			Str("step", "verify").Err(err).Msg("reservation dropped: no proof that its user reserved it on this node")
 		return nil
@@ -148,6 +151,7 @@ func (i *intake) arrive(a *arrival) error {
 	if taken {
 		i.once.Log(i.parts.Log.Warn(), r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
 			Msg("reservation refused: its ID belongs to another one, which stays as it is")
+		i.judging.count(refusals.Replayed)
 	}
 	twin, found, err := i.ledger.byHash(a.hash)
 	switch {
@@ -190,6 +194,7 @@ func (i *intake) twinned(a *arrival, twin, before store.Record) error {
 	if again, err := i.resent(a, twin); again || err != nil {
 		return err
 	}
+	i.judging.count(refusals.Replayed)
 	if i.judging.crowded() {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/refusals"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -78,7 +79,9 @@ type Config struct {
 	Orphans drift.OrphanBook
 	// Board shows what the engine decides; nil for nobody.
 	Board Board
-	Log   zerolog.Logger
+	// Refusals counts the reservations that aren't taken; nil for nobody.
+	Refusals *refusals.Counts
+	Log      zerolog.Logger
 
 	// Limits are the deadlines and waits; a zero one gets its default.
 	Limits Limits

@@ -140,7 +140,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 	if !l.restore() {
 		return
 	}
-	checker := &checker{policy: e.parts.Policy, log: e.parts.Log, once: logonce.New()}
+	checker := &checker{policy: e.parts.Policy, log: e.parts.Log, once: logonce.New(), refusals: e.parts.Refusals}
 	arriving := checker.arrivals(over, source.Merge(e.parts.Log, e.parts.Sources...).Items(over), e.parts.Limits.Round)
 	drifting := l.watch()
 	e.resyncLost()

@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/refusals"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
 )
@@ -197,6 +198,9 @@ func (j *judging) judged(rec store.Record, verdict error) error {
 	default:
 		ev.Kind = lifecycle.Postpone
 	}
+	if ev.Kind == lifecycle.Refuse {
+		j.count(refusals.Refused)
+	}
 	if ev.Kind == lifecycle.Refuse && fresh && j.refusedMost() && j.crowded() {
 		delete(j.ledger.parked, rec.ID())
 		return nil
@@ -204,6 +208,11 @@ func (j *judging) judged(rec store.Record, verdict error) error {
 	delete(j.ledger.parked, rec.ID())
 	_, err := j.apply(rec, ev)
 	return err
+}
+
+// count counts one that isn't taken, once the round is durable: a round that isn't is decided again.
+func (j *judging) count(cause refusals.Cause) {
+	j.after = append(j.after, func() { j.parts.Refusals.Add(cause) })
 }
 
 // mayWait bounds how many reservations wait: keys cost nothing. A user who has too

@@ -101,7 +101,7 @@ func (s *simulation) boot() {
 	}
 	notes := &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(&s.book), changed: func() {}}
 	n.desk = newDesk(n.parts, notes)
-	n.checker = &checker{policy: n.parts.Policy, log: n.parts.Log, once: logonce.New()}
+	n.checker = &checker{policy: n.parts.Policy, log: n.parts.Log, once: logonce.New(), refusals: n.parts.Refusals}
 	n.beside = &beside{parts: n.parts}
 	n.desk.flights.start = s.start
 	n.desk.judging.ask = func() { n.asked = true }

@@ -37,6 +37,9 @@ func (e *Engine) StatusOf(id string) (work.WorkloadSpec, error) {
 	return viewOf(rec, e.parts, e.notes, e.parts.Clock.Read()), nil
 }
 
+// Refused counts by cause, since the start of this process, the reservations that weren't taken.
+func (e *Engine) Refused() map[string]uint64 { return e.parts.Refusals.All() }
+
 // pending says what rec waits for.
 func pending(rec store.Record, n *notes, now clock.Reading) string {
 	switch rec.Phase {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/provision/refusals"
 )
 
 // Poller asks an explorer for a node's changes after a cursor. The explorer holds
@@ -37,7 +38,9 @@ type ChangesConfig struct {
 	// OnPoll is called with each answer: the explorer's clock and nil, or the zero
 	// time and the error. May be nil; must not block.
 	OnPoll func(explorerTime time.Time, err error)
-	Log    zerolog.Logger
+	// Refusals counts the documents that can't be read; nil for nobody.
+	Refusals *refusals.Counts
+	Log      zerolog.Logger
 }
 
 // Validate names the missing fields.
@@ -81,7 +84,7 @@ func NewChanges(c ChangesConfig) (*Changes, error) {
 	if c.OnPoll == nil {
 		c.OnPoll = func(time.Time, error) {}
 	}
-	return &Changes{ChangesConfig: c, reset: make(chan struct{}, 1), delivery: newDelivery(c.Log)}, nil
+	return &Changes{ChangesConfig: c, reset: make(chan struct{}, 1), delivery: newDelivery(c.Refusals, c.Log)}, nil
 }
 
 // Reset makes the next poll start from 0: everything is delivered again. It is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/refusals"
 )
 
 // document is a reservation of a page, with the sum of its text.
@@ -20,12 +21,13 @@ type document struct {
 // delivery hands the documents of pages to the engine, and remembers which
 // documents of a repeated page have been handled.
 type delivery struct {
-	log  zerolog.Logger
-	done map[[sha256.Size]byte]bool
+	refusals *refusals.Counts
+	log      zerolog.Logger
+	done     map[[sha256.Size]byte]bool
 }
 
-func newDelivery(log zerolog.Logger) *delivery {
-	return &delivery{log: log, done: map[[sha256.Size]byte]bool{}}
+func newDelivery(counts *refusals.Counts, log zerolog.Logger) *delivery {
+	return &delivery{refusals: counts, log: log, done: map[[sha256.Size]byte]bool{}}
 }
 
 // forget is called before another page, or when everything is wanted again.
@@ -93,6 +95,7 @@ func (d *delivery) decode(raw []json.RawMessage) []document {
 			continue
 		}
 		if err := json.Unmarshal(text, &doc.reservation); err != nil || doc.reservation == nil {
+			d.refusals.Add(refusals.Unreadable)
 			d.log.Warn().Err(err).Int("bytes", len(text)).Msg("cannot read a document of the explorer's page: skipped")
 			d.done[doc.sum] = true
 			continue

@@ -40,6 +40,8 @@ type StoreSpec struct {
 	DroppedEvents int64  `json:"dropped_events" yaml:"dropped_events" protobuf:"11"`
 	// Mirror describes a mirror, which has nothing of the above; nil for the truth.
 	Mirror *MirrorSpec `json:"mirror,omitempty" yaml:"mirror,omitempty" protobuf:"12"`
+	// Refused counts by cause, since the start of the node's process, the reservations that weren't taken. They make no events.
+	Refused map[string]uint64 `json:"refused" yaml:"refused" protobuf:"13"`
 }
 
 // MirrorSpec describes a mirror of the store.
@@ -73,6 +75,7 @@ func (s StoreSpec) DeepCopy() StoreSpec {
 		s.Mirror = &mirror
 	}
 	s.Quarantined, s.Deployed, s.Records, s.Drifts = slices.Clone(s.Quarantined), maps.Clone(s.Deployed), maps.Clone(s.Records), maps.Clone(s.Drifts)
+	s.Refused = maps.Clone(s.Refused)
 	return s
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/plane"
+	"github.com/croft-edge/croft/provision/refusals"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
@@ -76,10 +77,10 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link, v *view) (err
 		return err
 	}
 	b.push = source.NewPush(d.Log)
-	sources := []source.Source{b.push}
+	sources, counts := []source.Source{b.push}, &refusals.Counts{}
 	if link.client != nil {
 		b.poll, err = source.NewChanges(source.ChangesConfig{
-			NodeID: b.nodeID, Poller: link, Cursors: b.store, Wait: d.PollWait, Log: d.Log,
+			NodeID: b.nodeID, Poller: link, Cursors: b.store, Wait: d.PollWait, Refusals: counts, Log: d.Log,
 			Backoff: source.Backoff{Base: firstPause, Max: maxPause},
 			OnPoll: func(at time.Time, err error) {
 				b.clock.Hear(at)
@@ -102,7 +103,7 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link, v *view) (err
 			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
 			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
 		}),
-		Orphans: orphans, Board: board{b.state.engine, v.wake.store},
+		Orphans: orphans, Board: board{b.state.engine, v.wake.store}, Refusals: counts,
 		Limits: provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
 		Log:    d.Log,
 	})

@@ -188,6 +188,7 @@ func (v *view) lookStore(context.Context) ([]resource.Resource, error) {
 	s := host.StoreSpec{
 		Birth: birth.ID, Born: birth.Time, AcceptOlder: b.store.AcceptsOlder(), Restored: b.engine.Ready(),
 		Deployed: counted(b.store.Counters()), Records: map[string]int{}, Drifts: map[string]uint64{}, DroppedEvents: v.dropped(),
+		Refused: b.engine.Refused(),
 	}
 	for _, q := range b.store.Quarantined() {
 		s.Quarantined = append(s.Quarantined, q.Name)

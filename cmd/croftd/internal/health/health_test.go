@@ -218,6 +218,7 @@ func TestMetrics(t *testing.T) {
 	s := &source{status: well(time.Unix(1000, 5e8))}
 	s.status.VMs = []node.VMInfo{{ID: "7-1", State: node.VMRunning, Restarts: 3}}
 	s.status.Drifts = map[string]uint64{string(workload.TypeNetwork): 7}
+	s.status.Store.Refused = map[string]uint64{"forged": 9}
 	base := serve(t, s)
 	code, body := get(t, base+"/metrics")
 	if code != 200 {
@@ -241,6 +242,7 @@ func TestMetrics(t *testing.T) {
 		`croft_images 2`, `croft_image_bytes 77`,
 		`croft_zdb_namespaces{container="zdb-ssd0-user"} 5`, `croft_zdb_drifted{container="zdb-ssd0-user"} 0`,
 		`croft_vms 1`, `croft_vm_running{id="7-1"} 1`, `croft_vm_restarts_total{id="7-1"} 3`,
+		"# TYPE croft_refused_reservations_total counter", `croft_refused_reservations_total{cause="forged"} 9`, `croft_refused_reservations_total{cause="refused"} 0`,
 		"# TYPE croft_drift_total counter", `croft_drift_total{type="network"} 7`, `croft_drift_total{type="volume"} 0`,
 	} {
 		if !strings.Contains(body, "\n"+line+"\n") {

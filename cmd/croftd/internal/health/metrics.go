@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/refusals"
 )
 
 // collector derives the metrics from a status at each scrape; it keeps no counters of its own.
@@ -108,6 +109,11 @@ func workloadMetrics() []module.Metric {
 		}},
 		{Name: "croft_orphans", Help: "things with croft's label and no record", Read: func(s nodestatus.Status, value module.Value) {
 			value(float64(len(s.Orphans)))
+		}},
+		{Name: "croft_refused_reservations_total", Help: "reservations that weren't taken, since the node's start", Labels: []string{"cause"}, Counter: true, Read: func(s nodestatus.Status, value module.Value) {
+			for _, cause := range refusals.Causes() {
+				value(float64(s.Store.Refused[string(cause)]), string(cause))
+			}
 		}},
 		{Name: "croft_drift_total", Help: "workloads that were gone or changed under the node, since its start", Labels: []string{"type"}, Counter: true, Read: func(s nodestatus.Status, value module.Value) {
 			for _, t := range workload.Types() {
