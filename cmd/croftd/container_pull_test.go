@@ -100,6 +100,63 @@ func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
 	b.shell.MustGet("http://10.1.2.22:8080/")
 }
 
+// silentAddress is the address of a registry that never answers.
+const silentAddress = "203.0.113.51:5000"
+
+// silent starts a registry on the internet that takes connections and never sends a byte. The channel gets one value a
+// connection, as far as it has room.
+func (b *boxes) silent() <-chan struct{} {
+	b.Helper()
+	host, asked := b.host("silent", strings.TrimSuffix(silentAddress, ":5000")), make(chan struct{}, 1)
+	var l net.Listener
+	err := netns.Do(host.Path(), func() (err error) {
+		l, err = net.Listen("tcp", silentAddress)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b.Cleanup(func() { _ = c.Close() })
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return asked
+}
+
+// TestADeletionWaitsForNoSilentRegistry: nor does the reservation of the same container with an image that is there.
+func TestADeletionWaitsForNoSilentRegistry(t *testing.T) {
+	const most = 10 * time.Second // two on a machine that does nothing else
+	b := newBoxes(t, "--image-plain-http", registryAddress+","+silentAddress)
+	b.registry()
+	asked := b.silent()
+	before := b.n.Left()
+	pulled := b.Push(b.Container(b.n, func(c *workload.Container) {
+		c.FList, c.Network.IPs = "docker://"+silentAddress+"/app:1", addresses("10.1.2.20")
+	}))
+	<-asked
+	b.Until(back, "it waits for its image", func() bool { return strings.Contains(b.shown(pulled).Pending, "its image") })
+	began := time.Now()
+	b.gone(pulled)
+	if took := time.Since(began); took > most {
+		t.Errorf("it is deleted after %s, must be within %s", took, most)
+	} else {
+		t.Logf("deleted after %s", took)
+	}
+	b.nothing(before)
+	b.ContainerResult(b.from("/app:1", "10.1.2.20"))
+	b.shell.MustGet("http://10.1.2.20:8080/")
+}
+
 // TestARegistryOfANodeMayBeBad: its redirects, lies and silence affect only its own reservation.
 func TestARegistryOfANodeMayBeBad(t *testing.T) {
 	b := newBoxes(t, "--image-plain-http", registryAddress)
