@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"encoding/hex"
 	"io"
 	"io/fs"
 	"os"
@@ -55,6 +56,10 @@ func missing(name string) error {
 	return node.Errorf(node.NotExist, "cannot get secret %q: there is none of that name", name)
 }
 
+// File gives the secret in a file that isn't one of a provider's, such as one that the node has made for itself. The file must be as those of Folder;
+// of the folder it asks nothing. Its errors have the kinds of Provider's, and name the file.
+func File(path string) (Value, error) { return folder{strict: true}.read(path, path) }
+
 // folder is a folder with a file a secret.
 type folder struct {
 	path string
@@ -70,10 +75,14 @@ func (f folder) Secret(name string) (Value, error) {
 	if f.path == "" {
 		return Value{}, missing(name)
 	}
-	path := filepath.Join(f.path, name)
 	if err := f.checkFolder(); err != nil {
 		return Value{}, about(name, err)
 	}
+	return f.read(name, filepath.Join(f.path, name))
+}
+
+// read reads the secret of that name from a file.
+func (f folder) read(name, path string) (Value, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
 		return Value{}, refused(name, "%s is a link: put the file itself there", path)
@@ -147,6 +156,18 @@ func about(name string, err error) error {
 
 func refused(name, format string, args ...any) error {
 	return node.Errorf(node.Refused, "cannot get secret %q: %w", name, errors.Errorf(format, args...))
+}
+
+// Sized is a secret of a fixed size in bytes: as it is, or in hexadecimal, with or without a newline at its end. Invalid for any other one; the error
+// names it by name and shows nothing of it.
+func Sized(name string, v Value, size int) ([]byte, error) {
+	if raw := v.Reveal(); len(raw) == size {
+		return raw, nil
+	}
+	if raw, err := hex.DecodeString(v.Text()); err == nil && len(raw) == size {
+		return raw, nil
+	}
+	return nil, node.Errorf(node.Invalid, "cannot use secret %q: it has %d bytes, must be %d bytes as they are, or their %d hexadecimal digits", name, len(v.read()), size, 2*size)
 }
 
 // CheckName says what is wrong with the name of a secret. node.Invalid.

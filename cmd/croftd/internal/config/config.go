@@ -20,7 +20,7 @@ type Config struct {
 	// HooksDir is the folder of the operator's hooks.
 	HooksDir string
 
-	// SecretsDir is the folder of secrets that settings name, such as the keys of S3 servers.
+	// SecretsDir is the folder of secrets: the keys of S3 servers, and those of the node's own that the operator gives.
 	SecretsDir string
 	// Mirrors are the places of the store's mirrors. RecoveryKey is the ID of the key that can open them too, empty for none.
 	Mirrors     []mirrors.Place

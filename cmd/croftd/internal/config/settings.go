@@ -117,7 +117,7 @@ func placeSettings() []Setting {
 			Set: SetPath(func(c *Config) *string { return &c.RunDir })},
 		{Name: "hooks-dir", Kind: Text, Default: "/etc/croft/hooks.d", Help: "folder of the operator's hooks; only root may write to it and to those above", Group: groupPlace, ReadBy: []string{Live},
 			Set: SetPath(func(c *Config) *string { return &c.HooksDir })},
-		{Name: "secrets-dir", Kind: Text, Default: "/etc/croft/secrets", Help: "folder of the keys of S3 servers, a file each: root's, mode 0400; systemd's credentials come first", Group: groupPlace,
+		{Name: "secrets-dir", Kind: Text, Default: "/etc/croft/secrets", Help: "folder of the secrets: keys of S3 servers, and state-key and node-seed if you give them; a file each: root's, mode 0400; systemd's credentials come first", Group: groupPlace,
 			Set: SetPath(func(c *Config) *string { return &c.SecretsDir })},
 		{Name: "mirrors", Kind: List, Default: "", Help: "where sealed copies of the store are kept: " + mirrors.Allowed, Group: groupMirrors,
 			Set: places(func(c *Config) *[]mirrors.Place { return &c.Mirrors })},

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -17,20 +16,14 @@ import (
 	"github.com/croft-edge/croft/pkg/resources/host"
 	"github.com/croft-edge/croft/pkg/resources/work"
 	"github.com/croft-edge/croft/pkg/supervise"
-	"github.com/croft-edge/croft/provision/persist/secret"
 	"github.com/croft-edge/croft/provision/store"
 )
-
-// secrets are the secrets that the settings name.
-func secrets(c config.Config) secret.Provider {
-	return secret.First(secret.Credentials(os.Getenv(secret.CredentialsVariable)), secret.Folder(c.SecretsDir))
-}
 
 // openMirrors makes the mirrors of the store that opened gets. They run once it is open. Those that can't be made are down: none stops the node.
 func (b *engineParts) openMirrors(with Config, opened *atomic.Pointer[store.FSStore], changed kick) {
 	started := time.Now()
 	c := mirrors.Config{
-		Places: with.Mirrors, Recovery: with.RecoveryKey, Store: storeFolder(with.Config), Secrets: secrets(with.Config), Log: with.Log,
+		Places: with.Mirrors, Recovery: with.RecoveryKey, Store: storeFolder(with.Config), Secrets: with.Secrets(), Log: with.Log,
 		Birth: func() (string, []string) {
 			s := opened.Load()
 			return s.Birth().ID, s.Ancestors()

@@ -36,7 +36,7 @@ func Restore(ctx context.Context, c Config, o RestoreOrder) (mirror.Report, erro
 	if err != nil {
 		return mirror.Report{}, err
 	}
-	from, instance, closed, err := mirrors.Open(o.From, c.Mirrors, machine, secrets(c.Config))
+	from, instance, closed, err := mirrors.Open(o.From, c.Mirrors, machine, c.Secrets())
 	if err != nil {
 		return mirror.Report{}, err
 	}

@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"crypto/rand"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/dump"
+	"github.com/croft-edge/croft/cmd/croftd/internal/statekey"
 	"github.com/croft-edge/croft/pkg/stategraph"
 	"github.com/croft-edge/croft/pkg/supervise"
 
@@ -20,12 +19,10 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/resource/meta"
 	"github.com/cosi-project/runtime/pkg/safe"
-	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/hooks"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
-	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
@@ -49,7 +46,7 @@ type state struct {
 // openState makes the node's state and its controllers; Run of it starts them.
 func (d *daemon) openState(m clients, v *view) (*state, error) {
 	file, lost := filepath.Join(d.StateDir, "history.db"), ""
-	key, err := stateKey(filepath.Join(d.StateDir, "state.key"))
+	key, err := statekey.Get(d.Secrets(), filepath.Join(d.StateDir, "state.key"))
 	if err != nil {
 		d.Log.Error().Err(err).Msg("the history is kept in memory until the next start")
 		file, lost = "", err.Error()
@@ -237,26 +234,6 @@ func follow(ctx context.Context, module *stubs.ChangesStub, wake []kick) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// keySize is the size of the key that seals the history, in bytes.
-const keySize = 32
-
-// stateKey reads the key that seals the history, or makes it. One of another size is set aside: the history that it sealed is lost. It asks for
-// nothing of the folder, which is the operator's: a folder that others can write to must not keep the node from starting.
-func stateKey(path string) ([]byte, error) {
-	key, err := os.ReadFile(path)
-	if err == nil && len(key) != keySize {
-		if err = os.Rename(path, path+".damaged"); err == nil {
-			err = os.ErrNotExist
-		}
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		key = make([]byte, keySize)
-		_, _ = rand.Read(key)
-		err = atomicfile.WriteFile(path, key, 0o400)
-	}
-	return key, errors.Wrapf(err, "cannot read or make the state's key %s", path)
 }
 
 // startDebug serves the debug socket: what this process knows, for people who look for a fault.
