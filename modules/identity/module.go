@@ -13,6 +13,8 @@ import (
 type Config struct {
 	// Dir is the folder of the seed file; made with 0700 when it isn't there.
 	Dir string
+	// Given is the key that the operator gives, which is written nowhere; nil: the one in Dir. It is refused when this machine is another node.
+	Given *sign.KeyPair
 	// Version is the value of the version stream.
 	Version node.Version
 	// Again's channel yields when the version stream of this object version must repeat
@@ -28,13 +30,13 @@ type Module struct {
 	again   func(ctx context.Context, version string) <-chan struct{}
 }
 
-// Open loads the node's key, or makes it when there is none. It never
+// Open loads the node's key, or makes it when there is none and none was given before. It never
 // overwrites one: an unusable file is an error that a person must mend.
 func Open(cfg Config) (*Module, error) {
 	if cfg.Dir == "" {
 		return nil, node.Errorf(node.Invalid, "cannot open identity: Dir is empty, must be the folder of the seed file")
 	}
-	key, err := loadOrMake(cfg.Dir)
+	key, err := loadOrMake(cfg.Dir, cfg.Given)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot open identity")
 	}

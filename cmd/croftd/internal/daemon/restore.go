@@ -73,8 +73,15 @@ func (o RestoreOrder) key(c config.Config) (sign.KeyPair, persist.MachineID, err
 	if _, err := sign.VerifyingKey(o.Machine); err != nil {
 		return own, "", node.Errorf(node.Invalid, "cannot restore a store by the recovery key: the node's ID is %q, must be the base58 of its 32 bytes", o.Machine)
 	}
-	if !missing && own.ID() != o.Machine {
-		return own, "", node.Errorf(node.Refused, "cannot restore the store of node %s: this machine is node %s; move %s away first, if that node may be given up", o.Machine, own.ID(), identity.SeedFile(c))
+	is, err := identity.Remembered(c)
+	if err != nil {
+		return own, "", node.WithKind(node.Refused, err)
+	}
+	if !missing {
+		is = own.ID()
+	}
+	if is != "" && is != o.Machine {
+		return own, "", node.Errorf(node.Refused, "cannot restore the store of node %s: this machine is node %s; move %s away first, if that node may be given up", o.Machine, is, filepath.Dir(identity.SeedFile(c)))
 	}
 	seed, err := sign.ReadPrivateSeedFile(o.RecoverySeed)
 	return seed.KeyPair, persist.MachineID(o.Machine), node.WithKind(node.Invalid, err)
@@ -84,6 +91,9 @@ func (o RestoreOrder) key(c config.Config) (sign.KeyPair, persist.MachineID, err
 func keepKey(c config.Config, own sign.KeyPair) error {
 	if err := module.MakeFolder(filepath.Dir(identity.SeedFile(c)), 0o700); err != nil {
 		return err
+	}
+	if is, err := identity.Key(c); err == nil && is.ID() == own.ID() {
+		return nil // it is there, or given, and then it is written nowhere
 	}
 	err := sign.WriteSeedFile(identity.SeedFile(c), own, sign.NodeSeedMode)
 	if errors.Is(err, os.ErrExist) {

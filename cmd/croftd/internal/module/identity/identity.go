@@ -52,9 +52,15 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	}}, nil
 }
 
-// NodeID is the ID of the node with that configuration; it makes the key when there is none.
+// NodeID is the ID of the node with that configuration; it makes the key when there is none. The ID of a node whose key is given to its service alone is
+// known without it.
 func NodeID(c config.Config) (string, error) {
 	m, err := openKey(c, identity.Config{})
+	if errors.Is(err, os.ErrNotExist) {
+		if id, e := Remembered(c); e == nil && id != "" {
+			return id, nil
+		}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -63,11 +69,17 @@ func NodeID(c config.Config) (string, error) {
 
 // Key is the node's key, for what is sealed by it: the mirrors of its store. os.ErrNotExist when there is none.
 func Key(c config.Config) (sign.KeyPair, error) {
-	seed, err := sign.ReadPrivateSeedFile(SeedFile(c))
-	return seed.KeyPair, err
+	key, err := given(c)
+	if err != nil {
+		return sign.KeyPair{}, err
+	}
+	return identity.Load(keyFolder(c), key)
 }
 
-// SeedFile is the file of the node's key.
+// Remembered is the ID of the node whose key was given, empty when none ever was.
+func Remembered(c config.Config) (string, error) { return identity.Remembered(keyFolder(c)) }
+
+// SeedFile is the file of the node's key, where the operator gives none.
 func SeedFile(c config.Config) string { return filepath.Join(keyFolder(c), "seed") }
 
 func keyFolder(c config.Config) string { return filepath.Join(c.StateDir, "identity") }
@@ -81,13 +93,16 @@ func openKey(c config.Config, as identity.Config) (*identity.Module, error) {
 	if err := module.MakeFolder(c.StateDir, 0o700); err != nil {
 		return nil, err
 	}
-	_, err := os.Lstat(SeedFile(c))
-	if errors.Is(err, os.ErrNotExist) {
-		err = atomicfile.WriteFile(NewbornFile(c), nil, 0o600)
-	}
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot look for the node's key")
+	_, err := Key(c)
+	if id, e := Remembered(c); errors.Is(err, os.ErrNotExist) && e == nil && id == "" {
+		// A given key isn't new: the node may have had a store on another disk.
+		if err := atomicfile.WriteFile(NewbornFile(c), nil, 0o600); err != nil {
+			return nil, errors.Wrap(err, "cannot note that the node is new")
+		}
 	}
 	as.Dir = keyFolder(c)
+	if as.Given, err = given(c); err != nil {
+		return nil, err
+	}
 	return identity.Open(as)
 }
