@@ -153,19 +153,25 @@ func (v view) close() {
 // drift says how n differs from its desired state; it changes nothing.
 func (b *builder) drift(n *resource.Network, v view) string {
 	if b.book.Fine(n.ID()) {
-		return v.Drift(n)
+		return untoldDrift(n, v)
 	}
 	since, watched := b.watch(n)
 	if told, whole := b.toldDrift(n, v); told != "" {
 		if !whole {
 			return told
 		}
-		return joined(told, v.Drift(n))
+		return joined(told, untoldDrift(n, v))
 	}
 	if watched {
 		b.book.Keep(n.ID(), since)
 	}
-	return v.Drift(n)
+	return untoldDrift(n, v)
+}
+
+// untoldDrift is the drift of the parts whose changes nobody tells: they are looked at each time.
+func untoldDrift(n *resource.Network, v view) string {
+	settings, err := wiring.SettingsDrift(n)
+	return joined(v.Drift(n), settings, errorText(err))
 }
 
 // toldDrift is the drift of the parts whose changes the kernel tells. whole is whether the

@@ -152,6 +152,9 @@ func TestDamageIsDetectedAndMended(t *testing.T) {
 		"a member's link":             {web, "ip link del eth0", "gone"},
 		"a member's address":          {web, "ip addr flush dev eth0", "eth0 has no address"},
 		"a member's route":            {web, "ip route del default", "eth0 has no route 0.0.0.0/0"},
+		"it doesn't forward":          {own, "sysctl -qw net.ipv4.ip_forward=0", "setting net/ipv4/ip_forward isn't 1"},
+		"nor does it in IPv6":         {own, "sysctl -qw net.ipv6.conf.all.forwarding=0", "setting net/ipv6/conf/all/forwarding isn't 1"},
+		"it believes its neighbours":  {own, "sysctl -qw net.ipv6.conf.default.accept_ra=2", "setting net/ipv6/conf/default/accept_ra isn't 0"},
 		"all that the kernel forgets": {own, "ip route flush table main", "no route"},
 	} {
 		t.Run(name, func(t *testing.T) {

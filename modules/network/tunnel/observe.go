@@ -120,7 +120,9 @@ func (o Observation) Drift(n *resource.Network) string {
 		return "its tunnel is in another namespace"
 	case d.ListenPort != n.Plan.Spec.ListenPort:
 		return "its tunnel listens on another port"
-	case len(d.Peers) != len(n.Plan.Peers):
+	case d.PublicKey.String() != n.Plan.Spec.PublicKey:
+		return "its tunnel has another key"
+	case !wireguard.SamePeers(n.Device(), d):
 		return "its tunnel has other peers"
 	case n.Moved:
 		return "its tunnel leads elsewhere than a peer's name"

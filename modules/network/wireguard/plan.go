@@ -55,6 +55,24 @@ func Plan(wanted Config, last *Config, actual Status, now time.Time) wgtypes.Con
 	return change
 }
 
+// SamePeers reports whether the device has the wanted peers, and each of them its ranges. Where a peer is now doesn't matter: it may have moved.
+func SamePeers(wanted Config, actual Status) bool {
+	if len(wanted.Peers) != len(actual.Peers) {
+		return false
+	}
+	there := make(map[Key][]netip.Prefix, len(actual.Peers))
+	for _, p := range actual.Peers {
+		there[p.PublicKey] = p.AllowedIPs
+	}
+	for _, p := range wanted.Peers {
+		ranges, has := there[p.PublicKey]
+		if !has || !slices.Equal(sorted(p.AllowedIPs), sorted(ranges)) {
+			return false
+		}
+	}
+	return true
+}
+
 // Empty reports whether a plan changes nothing.
 func Empty(c wgtypes.Config) bool {
 	return c.PrivateKey == nil && c.ListenPort == nil && len(c.Peers) == 0

@@ -119,6 +119,29 @@ func (b anyPort) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	return fns, port, err
 }
 
+// TestSamePeers holds that a peer that is missing, another's, or has other ranges is seen, and one that has moved isn't.
+func TestSamePeers(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *Status)
+		same   bool
+	}{
+		"as it should be": {func(*Status) {}, true},
+		"one has moved":   {func(s *Status) { s.Peers[1].Endpoint = at("203.0.113.5:1") }, true},
+		"one is missing":  {func(s *Status) { s.Peers = s.Peers[1:] }, false},
+		"one is another":  {func(s *Status) { s.Peers[0].PublicKey = key(3) }, false},
+		"one is too many": {func(s *Status) { s.Peers = append(s.Peers, PeerStatus{PublicKey: key(3)}) }, false},
+		"other ranges":    {func(s *Status) { s.Peers[0].AllowedIPs = prefixes("10.1.3.0/24") }, false},
+		"fewer ranges":    {func(s *Status) { s.Peers[1].AllowedIPs = prefixes("fd00::/64") }, false},
+		"no ranges":       {func(s *Status) { s.Peers[0].AllowedIPs = nil }, false},
+	} {
+		actual := is()
+		c.change(&actual)
+		if same := SamePeers(wanted(), actual); same != c.same {
+			t.Errorf("%s: the same is %t", name, same)
+		}
+	}
+}
+
 // A plan makes a real device the wanted one: then nothing differs.
 func TestARealDeviceTakesThePlan(t *testing.T) {
 	bind := anyPort{bindtest.NewChannelBinds()[0]}

@@ -61,49 +61,6 @@ func (w *Wiring) Places(n *resource.Network) vouched.Places {
 	return p
 }
 
-// MakeNamespace makes a missing namespace of n, with the settings of a router.
-func MakeNamespace(n *resource.Network) error {
-	if _, err := netns.Inode(n.Namespace); err == nil {
-		return nil
-	}
-	if err := netns.Make(n.Namespace); err != nil {
-		return err
-	}
-	return netns.Do(n.Namespace, func() error {
-		for name, value := range settings() {
-			if err := netns.Sysctl(name, value); err != nil {
-				return err
-			}
-		}
-		lo, err := netlink.LinkByName("lo")
-		if err == nil {
-			err = netlink.LinkSetUp(lo)
-		}
-		return err
-	})
-}
-
-// settings are the kernel's of a new network namespace: a router that learns
-// nothing from its neighbours, and whose bridge doesn't ask the router's rules.
-func settings() map[string]string {
-	return map[string]string{
-		"net/ipv4/ip_forward":                    "1",
-		"net/ipv4/conf/all/send_redirects":       "0",
-		"net/ipv4/conf/default/send_redirects":   "0",
-		"net/ipv4/conf/all/accept_redirects":     "0",
-		"net/ipv4/conf/default/accept_redirects": "0",
-		"net/ipv4/conf/all/accept_source_route":  "0",
-		"net/ipv6/conf/all/forwarding":           "1",
-		"net/ipv6/conf/all/accept_ra":            "0",
-		"net/ipv6/conf/default/accept_ra":        "0",
-		"net/ipv6/conf/all/accept_redirects":     "0",
-		"net/ipv6/conf/default/accept_redirects": "0",
-		"net/bridge/bridge-nf-call-iptables":     "0",
-		"net/bridge/bridge-nf-call-ip6tables":    "0",
-		"net/bridge/bridge-nf-call-arptables":    "0",
-	}
-}
-
 // Mend brings all links of n to the desired state.
 func (w *Wiring) Mend(n *resource.Network) error {
 	if err := MakeNamespace(n); err != nil {
