@@ -43,6 +43,8 @@ type Config struct {
 	hook func(step string) error
 	// sweepEvery is the pause between sweeps of unused quota groups; 0 means a minute.
 	sweepEvery time.Duration
+	// limitsEvery is the pause between looks at the quotas; 0 means the default.
+	limitsEvery time.Duration
 }
 
 // Validate checks c and names the wrong field, its value and the allowed values.
@@ -89,6 +91,9 @@ func (c Config) complete() Config {
 	c.Pools = nameLoops(c.Pools)
 	if c.sweepEvery == 0 {
 		c.sweepEvery = time.Minute
+	}
+	if c.limitsEvery == 0 {
+		c.limitsEvery = limitsEvery
 	}
 	return c
 }

@@ -19,6 +19,8 @@ type pool struct {
 	filesystems *volume.Filesystems
 	disks       *volume.Disks
 	log         zerolog.Logger
+	// unlimited is why limits couldn't be set at the last try; guarded by the module's mu.
+	unlimited string
 }
 
 // kind is one of the two kinds of thing on a pool; field what names it in messages.

@@ -93,6 +93,73 @@ func TestLimitsAreSetRight(t *testing.T) {
 	}
 }
 
+// TestLimitsAreSetRightWhileItRuns wants what somebody did to the quotas under the module to be right again without a restart, for
+// file systems and disks, and nothing done to those that are right.
+func TestLimitsAreSetRightWhileItRuns(t *testing.T) {
+	for _, quota := range quotaKinds(t) {
+		t.Run(string(quota), func(t *testing.T) {
+			cfg := newConfig(t)
+			cfg.Quota, cfg.limitsEvery = quota, 50*time.Millisecond
+			m := opened(t, cfg)
+			places := map[string]uint64{create(t, m, "7-1", 16*mib).Path: 16 * mib, filepath.Dir(allocate(t, m, "7-2", 16*mib).Path): volume.DiskRoom(16 * mib)}
+			for name, harm := range map[string]func(pool *btrfs.FS, id, group uint64){
+				"another limit": func(pool *btrfs.FS, _, group uint64) { check(t, pool.Limit(group, 64*mib)) },
+				"no limit":      func(pool *btrfs.FS, _, group uint64) { check(t, pool.Limit(group, math.MaxUint64)) },
+				"out of its group": func(pool *btrfs.FS, id, group uint64) {
+					if id == group {
+						return
+					}
+					_, err := command(t.Context(), "btrfs", "qgroup", "remove", "0/"+strconv.FormatUint(id, 10), "1/"+strconv.FormatUint(id, 10), m.pools[0].path)
+					check(t, err)
+				},
+				"quotas off": func(*btrfs.FS, uint64, uint64) {
+					_, err := command(t.Context(), "btrfs", "quota", "disable", m.pools[0].path)
+					check(t, err)
+				},
+			} {
+				for path, size := range places {
+					id, err := btrfs.SubvolumeID(path)
+					check(t, err)
+					pool := fsOf(t, m)
+					group := id
+					if state, err := pool.Quota(); err != nil || state.Kind == btrfs.Simple {
+						check(t, err)
+						group = btrfs.GroupID(volume.FamilyLevel, id)
+					}
+					harm(pool, id, group)
+					limitedSoon(t, m, path, size, name)
+				}
+			}
+		})
+	}
+}
+
+// limitedSoon waits until the subvolume at path has the limit again, and the module sees no difference.
+func limitedSoon(t *testing.T, m *Module, path string, size uint64, after string) {
+	t.Helper()
+	id, err := btrfs.SubvolumeID(path)
+	check(t, err)
+	pool := fsOf(t, m)
+	late := time.After(60 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		group := id
+		if m.pools[0].filesystems.Quota() == btrfs.Simple {
+			group = btrfs.GroupID(volume.FamilyLevel, id)
+		}
+		if g, err := pool.ReadGroup(group); err == nil && g.Max == size && m.pools[0].limited() {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			g, err := pool.ReadGroup(group)
+			t.Fatalf("%s: %s has the limit %+v (%v), must be %d", after, path, g, err, size)
+		}
+	}
+}
+
 // TestGroupsGo wants quota groups of removed file systems to be gone in the end.
 func TestGroupsGo(t *testing.T) {
 	for _, quota := range quotaKinds(t) {

@@ -21,8 +21,8 @@ const (
 	remountFor = 10 * time.Second
 )
 
-// watch mounts pools again that somebody unmounted under the node, and removes the
-// quota groups that the kernel's cleaner has done with, until the module is closed.
+// watch mounts pools again that somebody unmounted under the node, sets limits again that somebody has
+// changed, and removes the quota groups that the kernel's cleaner has done with, until the module is closed.
 func (m *Module) watch() {
 	defer close(m.ended)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -31,14 +31,20 @@ func (m *Module) watch() {
 	defer cancel()
 	hearing.Go(func() { m.hear(ctx) })
 	look, sweep := time.NewTimer(backoff.Together(mountsEvery)), time.NewTicker(m.cfg.sweepEvery)
+	limits := time.NewTimer(backoff.Together(m.cfg.limitsEvery))
 	defer look.Stop()
 	defer sweep.Stop()
+	defer limits.Stop()
 	for {
 		select {
 		case <-m.closed:
 			return
 		case <-sweep.C:
 			m.sweepAll()
+			continue
+		case <-limits.C:
+			m.limitAll()
+			limits.Reset(backoff.Together(m.cfg.limitsEvery))
 			continue
 		case <-look.C:
 			look.Reset(backoff.Together(mountsEvery))

@@ -182,3 +182,19 @@ func (f *FS) Members(group uint64) ([]uint64, error) {
 	}, func(i item) { members = append(members, i.offset) })
 	return members, Wrap(err, "cannot read the members of quota group %d/%d of %s", GroupLevel(group), GroupNumber(group), f.root.Name())
 }
+
+// Membership says that a quota group is in another one.
+type Membership struct{ Group, In uint64 }
+
+// Memberships are those of all quota groups.
+func (f *FS) Memberships() (map[Membership]bool, error) {
+	all := map[Membership]bool{}
+	err := f.search(slice{
+		tree: quotaTree, minType: keyQgroupRelation, maxType: keyQgroupRelation, maxObject: math.MaxUint64, maxOffset: math.MaxUint64,
+	}, func(i item) {
+		if i.offset < i.object { // each is there in both directions
+			all[Membership{Group: i.offset, In: i.object}] = true
+		}
+	})
+	return all, Wrap(err, "cannot read which quota groups of %s are in others", f.root.Name())
+}

@@ -43,7 +43,7 @@ type Disks struct{ subvolumes }
 // NewDisks returns those of a pool. Prepare comes before any change.
 func NewDisks(p Pool, log zerolog.Logger) *Disks {
 	d := &Disks{subvolumes{
-		shelf: newShelf(p, "vdisk", "vdisks", vdiskLabel), mode: 0o700, room: DiskRoom, log: log,
+		shelf: newShelf(p, "vdisk", "vdisks", vdiskLabel), limits: &limits{}, mode: 0o700, room: DiskRoom, log: log,
 		says: messages{
 			lost:    "a vdisk was removed by somebody else: it is made anew, empty, and what was in it is lost",
 			missing: "vdisks of the index aren't on the pool: never finished, not written before a power cut, or removed by somebody else",

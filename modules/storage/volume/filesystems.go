@@ -8,7 +8,7 @@ type Filesystems struct{ subvolumes }
 // NewFilesystems returns those of a pool. Prepare comes before any change.
 func NewFilesystems(p Pool, log zerolog.Logger) *Filesystems {
 	return &Filesystems{subvolumes{
-		shelf: newShelf(p, "filesystem", "volumes", filesystemLabel), mode: 0o755, log: log,
+		shelf: newShelf(p, "filesystem", "volumes", filesystemLabel), limits: &limits{}, mode: 0o755, log: log,
 		room: func(size uint64) uint64 { return size },
 		says: messages{
 			lost:    "a filesystem was removed by somebody else: it is made anew, empty, and what was in it is lost",

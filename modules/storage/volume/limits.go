@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -64,19 +65,37 @@ func enableQuota(f *btrfs.FS, want Quota, occupied bool) error {
 	return err
 }
 
-// limits are quota groups of one kind, which limit subvolumes.
-type limits struct{ kind btrfs.Quota }
+// limits are quota groups of one kind, which limit the subvolumes of a pool. The kind is another one once somebody has turned the
+// pool's quotas off.
+type limits struct{ now atomic.Pointer[btrfs.Quota] }
+
+// kind is the kind in force; NoQuota before Prepare.
+func (l *limits) kind() btrfs.Quota {
+	if kind := l.now.Load(); kind != nil {
+		return *kind
+	}
+	return btrfs.NoQuota
+}
+
+// turnOn turns on the quotas of the pool if they are off; see ensureQuota.
+func (l *limits) turnOn(f *btrfs.FS, want Quota, occupied bool) error {
+	kind, err := ensureQuota(f, want, occupied)
+	if err == nil {
+		l.now.Store(&kind)
+	}
+	return err
+}
 
 // group is the quota group that limits the subvolume of that ID.
-func (l limits) group(id uint64) uint64 {
-	if l.kind == btrfs.Simple {
+func (l *limits) group(id uint64) uint64 {
+	if l.kind() == btrfs.Simple {
 		return btrfs.GroupID(FamilyLevel, id)
 	}
 	return id
 }
 
 // set gives the subvolume of that ID its size.
-func (l limits) set(f *btrfs.FS, id, size uint64) error {
+func (l *limits) set(f *btrfs.FS, id, size uint64) error {
 	group := l.group(id)
 	if group != id {
 		if err := f.CreateGroup(group); err != nil {
@@ -90,7 +109,7 @@ func (l limits) set(f *btrfs.FS, id, size uint64) error {
 }
 
 // lift takes the limit away: a full group can't even be destroyed.
-func (l limits) lift(f *btrfs.FS, id uint64) error {
+func (l *limits) lift(f *btrfs.FS, id uint64) error {
 	err := f.Limit(l.group(id), math.MaxUint64)
 	if errors.Is(err, node.NotExist) {
 		return nil
@@ -99,7 +118,7 @@ func (l limits) lift(f *btrfs.FS, id uint64) error {
 }
 
 // used is how many bytes are in the subvolume of that ID, and those nested in it.
-func (l limits) used(f *btrfs.FS, id uint64) (uint64, error) {
+func (l *limits) used(f *btrfs.FS, id uint64) (uint64, error) {
 	g, err := f.ReadGroup(l.group(id))
 	return g.Used, err
 }

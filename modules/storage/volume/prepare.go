@@ -28,7 +28,7 @@ func Prepare(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) error {
 	if err != nil {
 		return err
 	}
-	if v.limits.kind, err = ensureQuota(f, want, len(volumes)+len(disks) > 0); err != nil {
+	if err := v.limits.turnOn(f, want, len(volumes)+len(disks) > 0); err != nil {
 		return err
 	}
 	d.limits = v.limits
@@ -55,7 +55,7 @@ func (v *subvolumes) repair(f *btrfs.FS, labels map[string]Label) error {
 	if err := v.clearTemporaries(f); err != nil {
 		return err
 	}
-	if err := v.ensureLimits(f, labels); err != nil {
+	if _, err := v.ensureLimits(f, labels); err != nil {
 		return err
 	}
 	if missing := v.index.others(labels); len(missing) > 0 {
@@ -86,25 +86,4 @@ func (v *subvolumes) clearTemporaries(f *btrfs.FS) error {
 		}
 	}
 	return err
-}
-
-// ensureLimits gives each subvolume the limit its label says, if it has another.
-func (v *subvolumes) ensureLimits(f *btrfs.FS, labels map[string]Label) error {
-	groups, err := f.Groups()
-	if err != nil {
-		return err
-	}
-	for name, l := range labels {
-		id, err := btrfs.SubvolumeID(v.Place(name))
-		if err != nil {
-			return err
-		}
-		if g := groups[v.limits.group(id)]; g != nil && g.Max == v.room(l.Size) {
-			continue
-		}
-		if err := v.limits.set(f, id, v.room(l.Size)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

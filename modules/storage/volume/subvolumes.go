@@ -12,7 +12,7 @@ import (
 // be mounted, and is open as f where a method takes one.
 type subvolumes struct {
 	shelf
-	limits limits
+	limits *limits
 	// mode is that of a subvolume's root.
 	mode os.FileMode
 	// room is the limit in bytes of one of that size.
@@ -30,7 +30,7 @@ type messages struct {
 }
 
 // Quota is the kind of quota in force; empty before Prepare.
-func (v *subvolumes) Quota() btrfs.Quota { return v.limits.kind }
+func (v *subvolumes) Quota() btrfs.Quota { return v.limits.kind() }
 
 // Room is how many bytes of the pool are promised to one of that size.
 func (v *subvolumes) Room(size uint64) uint64 { return v.room(size) }
