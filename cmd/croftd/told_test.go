@@ -75,6 +75,36 @@ func (f *furnished) things() []taken {
 	}
 }
 
+// untold are things that somebody can change under the node, and nobody tells: a look at everything finds them.
+func (f *furnished) untold() []nodetest.Untold {
+	f.Helper()
+	own, laptop := f.Part(f.n, "10.1.2.0/24", 3002, ""), f.Part(nil, "10.1.9.0/24", 0, "")
+	f.Result(f.Push(f.Networks(f.User, "net2", own, laptop)[0]), workload.StateOK)
+	return []nodetest.Untold{
+		nodetest.UntoldPeer(f.n, nodetest.NetworkID(f.User, "net2"), own, laptop),
+		nodetest.UntoldQuota(f.n, f.volume),
+		nodetest.UntoldSetting(f.n, nodetest.NetworkID(f.User, "net1")),
+	}
+}
+
+// untoldIsBack changes all that nobody tells, and waits until it is as it should be. The node promises that within 30
+// seconds; twice as long is for a machine that runs other tests.
+func (f *furnished) untoldIsBack() {
+	f.Helper()
+	all := f.untold()
+	f.settle()
+	began := time.Now()
+	for k, took := range f.BackFrom(2*back, all...) {
+		f.Logf("%s: back after %s", all[k].What, took.Round(10*time.Millisecond))
+	}
+	f.Logf("all after %s", time.Since(began).Round(10*time.Millisecond))
+	for _, says := range []string{"its tunnel has other peers", "limits differed from the promised sizes", "net/ipv4/ip_forward isn't 1"} {
+		if !strings.Contains(f.log(), says) {
+			f.Errorf("nobody has said %q", says)
+		}
+	}
+}
+
 // isBack takes a thing away, and waits until its workload alone was restored.
 func (f *furnished) isBack(one taken, within time.Duration) {
 	f.Helper()
@@ -145,6 +175,16 @@ func TestWhatIsToldIsBackAtOnce(t *testing.T) {
 		f.isBack(one, toldBack)
 	}
 	f.zdbIsBack(toldBack)
+}
+
+// TestWhatIsUntoldIsBack: what somebody changes under the node, and nobody tells, is back within the time that the node promises.
+func TestWhatIsUntoldIsBack(t *testing.T) {
+	newFurnished(newZDBs(t)).untoldIsBack()
+}
+
+// TestAsProcessesWhatIsUntoldIsBack: the same on a node whose modules are separate processes.
+func TestAsProcessesWhatIsUntoldIsBack(t *testing.T) {
+	newFurnished(newSplitZDBs(t)).untoldIsBack()
 }
 
 // TestAsProcessesWithAllStreamsCut: the same on a node whose modules are separate processes; and while redis
