@@ -163,3 +163,38 @@ func TestAReload(t *testing.T) {
 		t.Errorf("module network is none of %v", since)
 	}
 }
+
+// TestAsProcessesAReload: where modules are processes of their own each reloads by itself, at a hangup, and nothing is lost either.
+func TestAsProcessesAReload(t *testing.T) {
+	r := &reloads{file: filepath.Join(t.TempDir(), "croftd.yaml")}
+	if err := os.WriteFile(r.file, []byte("dns-servers: [127.0.0.1:5301]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.boxes = newSplitBoxes(t, "--config", r.file)
+	resolver(t, r.n.Namespace, "5301", "192.0.2.1")
+	resolver(t, r.n.Namespace, "5302", "192.0.2.2")
+	one, url := r.run(nil)
+	before, _ := r.n.ContainerStatus(one)
+	r.answered("192.0.2.1")
+	loop := r.shell.StartLoop(url + "/")
+
+	r.set("dns-servers: [nonsense]\n")
+	for _, part := range r.split.Parts {
+		part.Signal(syscall.SIGHUP)
+	}
+	r.Until(nodetest.Soon, "the refusal is an event", func() bool { return strings.Contains(events(r.World, r.n), "SettingsRefused") })
+	r.answered("192.0.2.1")
+	r.set("dns-servers: [127.0.0.1:5302]\n")
+	for _, part := range r.split.Parts {
+		part.Signal(syscall.SIGHUP)
+	}
+	r.answered("192.0.2.2")
+
+	asked, failed := loop.Stop()
+	if asked == 0 || len(failed) > 0 {
+		t.Errorf("of %d requests %d failed: %v", asked, len(failed), failed)
+	}
+	if after, _ := r.n.ContainerStatus(one); after.PID != before.PID || after.PID == 0 {
+		t.Errorf("the container's process was %d, is %d", before.PID, after.PID)
+	}
+}
