@@ -62,7 +62,7 @@ func TestOrdersDoNotWaitForAStorm(t *testing.T) {
 	engine := NewEngine(EngineConfig{Orders: o, ClockChanged: func() {}, Log: zerolog.Nop()})
 	p.Add(engine)
 	run(t, p)
-	const many = 8 * turn
+	const many = 40 * turn // more than three seconds
 	var all []work.WorkloadSpec
 	for i := range many {
 		all = append(all, work.WorkloadSpec{ID: fmt.Sprintf("%05d-1", i+1), Type: workload.TypeVolume, User: userID, Phase: "deployed"})
@@ -109,7 +109,7 @@ func TestAFailedRecorderIsStarted(t *testing.T) {
 	}
 	run(t, p)
 	var all []work.WorkloadSpec
-	for i := range 8 * turn {
+	for i := range 40 * turn { // more than three seconds
 		all = append(all, work.WorkloadSpec{ID: fmt.Sprintf("%05d-1", i+1), Type: workload.TypeVolume, User: userID, Phase: "deployed"})
 	}
 	engine.Workloads(all, nil)
