@@ -29,11 +29,11 @@ type place struct {
 	close func()
 }
 
-// newBucket makes a place on an S3 server.
-func newBucket(b *testing.B, server *s3test.Server, prefix string) *place {
+// newBucket makes a place on the S3 server at HOST:PORT.
+func newBucket(b *testing.B, address, prefix string) *place {
 	b.Helper()
 	p, err := s3.New(s3.Config{Secrets: s3test.Known(), Instances: []s3.Instance{{
-		Settings: s3.Settings{Endpoint: server.Address, Bucket: s3test.Bucket, Prefix: prefix, PathStyle: true, Plain: true}, Keys: s3test.Keys,
+		Settings: s3.Settings{Endpoint: address, Bucket: s3test.Bucket, Prefix: prefix, PathStyle: true, Plain: true}, Keys: s3test.Keys,
 	}}})
 	if err != nil {
 		b.Fatal(err)
@@ -120,12 +120,12 @@ func BenchmarkMirror(b *testing.B) {
 	const many, few, restores = 10_000, 500, 3
 	for b.Loop() {
 		server, key := s3test.New(b), benchKey(b)
-		took := firstCopy(b, newBucket(b, server, "many"), key, many)
+		took := firstCopy(b, newBucket(b, server.Address, "many"), key, many)
 		report(b, "mirror: 10,000 records to a local S3", "≤ 60 s", fmt.Sprintf("%.1f s", took.Seconds()), took.Seconds()/60)
-		firstCopy(b, newBucket(b, server, "few"), key, few)
+		firstCopy(b, newBucket(b, server.Address, "few"), key, few)
 		var slowest time.Duration
 		for range restores {
-			slowest = max(slowest, restored(b, newBucket(b, server, "few"), key, few))
+			slowest = max(slowest, restored(b, newBucket(b, server.Address, "few"), key, few))
 		}
 		report(b, "mirror: restore of 500 records from it", "≤ 5 s", fmt.Sprintf("%.2f s, the slowest of %d", slowest.Seconds(), restores), slowest.Seconds()/5)
 	}

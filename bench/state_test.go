@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -26,9 +28,11 @@ import (
 type beside struct {
 	// plane, when set, shows what the engine does.
 	plane *shown
-	// place, when set, makes the place of the mirror of a round's store, and sent counts what the mirrors get while the engine works.
+	// place, when set, makes the place of the mirror of a round's store, and sent, when set, counts what the mirrors get while the engine works.
 	place func() *place
 	sent  *int64
+	// sick, when set, has the place fail while the engine works.
+	sick func(now bool)
 }
 
 // board is where the engine shows itself; nil for nowhere.
@@ -56,9 +60,17 @@ func (w beside) copy(b *testing.B, dir string, node sign.KeyPair, c *store.Confi
 		m.run(records)
 		m.whole(b)
 		before = m.at.puts.Load()
+		if w.sick != nil {
+			w.sick(true)
+		}
 	}
 	return begin, func() {
-		*w.sent += m.at.puts.Load() - before
+		if w.sent != nil {
+			*w.sent += m.at.puts.Load() - before
+		}
+		if w.sick != nil {
+			w.sick(false)
+		}
 		m.stop()
 	}
 }
@@ -178,27 +190,51 @@ type side struct {
 	took         []time.Duration
 }
 
-// sides are the engine alone, and beside one or both of the plane and a mirror.
+// sides are the engine alone, beside one or both of the plane and a mirror, and beside a mirror whose server fails.
 func sides(b *testing.B, p *shown, sent *int64) []*side {
 	b.Helper()
 	server, n := s3test.New(b), 0
-	onS3 := func() *place {
-		n++
-		return newBucket(b, server, fmt.Sprintf("round/%d", n))
+	at := func(address string) func() *place {
+		return func() *place {
+			n++
+			return newBucket(b, address, fmt.Sprintf("round/%d", n))
+		}
 	}
+	// sick is beside a mirror on a server that answers no request while the engine works as it should.
+	sick := func(answer func(w http.ResponseWriter, r *http.Request)) beside {
+		proxy := s3test.NewProxy(b, server)
+		return beside{place: at(proxy.Address), sick: func(now bool) {
+			if !now {
+				proxy.Before(nil)
+				return
+			}
+			proxy.Before(func(w http.ResponseWriter, r *http.Request) bool {
+				answer(w, r)
+				return true
+			})
+		}}
+	}
+	onS3 := at(server.Address)
 	inFolder := func() *place { return newFolder(b) }
 	const budget = "≥ 0.95 × alone"
 	return []*side{
 		{},
 		{name: "engine beside the plane", budget: "none", with: beside{plane: p}},
 		{name: "engine beside a mirror on S3", budget: "none", with: beside{place: onS3, sent: sent}},
+		{name: "engine beside a mirror on an S3 that says 503", budget: "none", with: sick(func(w http.ResponseWriter, _ *http.Request) {
+			s3test.Answer(w, http.StatusServiceUnavailable, "SlowDown")
+		})},
+		{name: "engine beside a mirror on an S3 that hangs", budget: "none", with: sick(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // without it nobody sees that the client is gone
+			<-r.Context().Done()
+		})},
 		{name: "engine beside plane and mirror in a folder", budget: budget, with: beside{plane: p, place: inFolder, sent: sent}},
 		{name: "engine beside plane and mirror on S3", budget: budget, with: beside{plane: p, place: onS3, sent: sent}},
 	}
 }
 
 // BenchmarkEngineBesideItsState compares the engine, with a no-op provisioner and the durable store, with the same beside the state plane, which has
-// a full history on the same disk, and beside a mirror, in a folder in memory or on an S3 server of this machine. They take turns, and each round
+// a full history on the same disk, and beside a mirror, in a folder in memory or on an S3 server of this machine, also one that fails. They take turns, and each round
 // begins when the work of the others is done, and all of it is on the disk. The ratio is the median of the rounds' ratios.
 func BenchmarkEngineBesideItsState(b *testing.B) {
 	const rounds, each = 30, 300
