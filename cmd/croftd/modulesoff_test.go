@@ -77,6 +77,37 @@ func TestAModuleIsSwitchedOff(t *testing.T) {
 	}
 }
 
+// TestAsProcessesAModuleIsSwitchedOff: the same where the module is a process of its own, which the operator ends once the module is switched off.
+func TestAsProcessesAModuleIsSwitchedOff(t *testing.T) {
+	file := write(t, "")
+	z := newSplitZDBs(t, "--config", file)
+	mine, at := z.made(password("s3cr3t"))
+	z.answers(z.inside(at, "s3cr3t"), "key", "SET", "key", "kept")
+	phase := func(want, why string) {
+		t.Helper()
+		z.Until(nodetest.Soon, "the module zdb is "+want+" "+why, func() bool {
+			m, reason := z.module(node.ZDBModule)
+			return m.Phase == want && reason == why
+		})
+	}
+	phase("Running", "Answers")
+	if err := os.WriteFile(file, []byte("modules-off: zdb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mentions(t, "the reload", z.n.Croftd("reload"), "changed: modules-off")
+	phase("Running", "WaitsForWorkloads")
+	mentions(t, "a new namespace", z.Result(z.Push(z.ZDB(z.n, nil)), workload.StateError).Error, "the node's operator has switched that off")
+	z.answers(z.inside(at, "s3cr3t"), "kept", "GET", "key")
+	z.gone(mine)
+	phase("Disabled", "SwitchedOff")
+	z.split.Parts["zdb"].Stop()
+	z.deployed(z.volume())
+	phase("Disabled", "SwitchedOff")
+	if ready, _ := z.n.Ready(); !ready.Ready {
+		t.Errorf("the node isn't ready without the process of a module that is switched off: %+v", ready)
+	}
+}
+
 // write makes a file of settings.
 func write(t *testing.T, text string) string {
 	t.Helper()
