@@ -51,6 +51,12 @@ func pid(t *testing.T, d *containerd.Daemon) int {
 	conn, err := net.Dial("unix", d.Address())
 	must(t, err)
 	defer conn.Close()
+	return listener(t, conn)
+}
+
+// listener is the process that accepts a connection.
+func listener(t *testing.T, conn net.Conn) int {
+	t.Helper()
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	must(t, err)
 	var cred *unix.Ucred
@@ -185,8 +191,8 @@ func TestOwnIsStartedAgainWhenKilled(t *testing.T) {
 			if err != nil {
 				return false
 			}
-			conn.Close()
-			return pid(t, d) != old
+			defer conn.Close()
+			return listener(t, conn) != old // of this connection: a killed process listens for a moment more
 		})
 		for _, each := range []*containerd.Daemon{d, beside} {
 			users, err := each.Users(t.Context())
