@@ -33,16 +33,7 @@ func TestAModuleIsSwitchedOff(t *testing.T) {
 		set(text)
 		mentions(t, "the reload", z.n.Croftd("reload"), says)
 	}
-	phase := func(want, why string) {
-		t.Helper()
-		z.Until(nodetest.Soon, "the module zdb is "+want+" "+why, func() bool {
-			m, reason := z.module(node.ZDBModule)
-			return m.Phase == want && reason == why
-		})
-		if ready, _ := z.n.Ready(); !ready.Ready {
-			t.Errorf("the node isn't ready while the module zdb is %s: %+v", want, ready)
-		}
-	}
+	phase := z.phase
 	phase("Running", "Answers")
 
 	reload("modules-off: zdb\n", "changed: modules-off")
@@ -83,13 +74,7 @@ func TestAsProcessesAModuleIsSwitchedOff(t *testing.T) {
 	z := newSplitZDBs(t, "--config", file)
 	mine, at := z.made(password("s3cr3t"))
 	z.answers(z.inside(at, "s3cr3t"), "key", "SET", "key", "kept")
-	phase := func(want, why string) {
-		t.Helper()
-		z.Until(nodetest.Soon, "the module zdb is "+want+" "+why, func() bool {
-			m, reason := z.module(node.ZDBModule)
-			return m.Phase == want && reason == why
-		})
-	}
+	phase := z.phase
 	phase("Running", "Answers")
 	if err := os.WriteFile(file, []byte("modules-off: zdb\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -103,8 +88,17 @@ func TestAsProcessesAModuleIsSwitchedOff(t *testing.T) {
 	z.split.Parts["zdb"].Stop()
 	z.deployed(z.volume())
 	phase("Disabled", "SwitchedOff")
+}
+
+// phase waits until the module zdb is in a phase for that reason, in which the node is ready.
+func (z *zdbs) phase(want, why string) {
+	z.Helper()
+	z.Until(nodetest.Soon, "the module zdb is "+want+" "+why, func() bool {
+		m, reason := z.module(node.ZDBModule)
+		return m.Phase == want && reason == why
+	})
 	if ready, _ := z.n.Ready(); !ready.Ready {
-		t.Errorf("the node isn't ready without the process of a module that is switched off: %+v", ready)
+		z.Errorf("the node isn't ready while the module zdb is %s: %+v", want, ready)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,13 +47,13 @@ type reloads struct {
 	file string
 }
 
-func newReloads(t *testing.T, settings string) *reloads {
+// newReloads makes a node, by newBoxes or newSplitBoxes, whose network module asks one of two name servers; each answers with an address of its own.
+func newReloads(t *testing.T, boxesOf func(t *testing.T, args ...string) *boxes) *reloads {
 	t.Helper()
-	r := &reloads{file: filepath.Join(t.TempDir(), "croftd.yaml")}
-	if err := os.WriteFile(r.file, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.boxes = newBoxes(t, "--config", r.file)
+	r := &reloads{file: write(t, "dns-servers: [127.0.0.1:5301]\n")}
+	r.boxes = boxesOf(t, "--config", r.file)
+	resolver(t, r.n.Namespace, "5301", "192.0.2.1")
+	resolver(t, r.n.Namespace, "5302", "192.0.2.2")
 	return r
 }
 
@@ -101,9 +100,7 @@ func (r *reloads) opened() map[string]time.Time {
 // A reload restarts only the modules that read what has changed, while a container answers requests: none is lost. Wrong settings change nothing, and what
 // can't change waits for a restart.
 func TestAReload(t *testing.T) {
-	r := newReloads(t, "dns-servers: [127.0.0.1:5301]\n")
-	resolver(t, r.n.Namespace, "5301", "192.0.2.1")
-	resolver(t, r.n.Namespace, "5302", "192.0.2.2")
+	r := newReloads(t, newBoxes)
 	one, url := r.run(nil)
 	before, _ := r.n.ContainerStatus(one)
 	r.answered("192.0.2.1")
@@ -166,13 +163,7 @@ func TestAReload(t *testing.T) {
 
 // TestAsProcessesAReload: where modules are processes of their own each reloads by itself, at a hangup, and nothing is lost either.
 func TestAsProcessesAReload(t *testing.T) {
-	r := &reloads{file: filepath.Join(t.TempDir(), "croftd.yaml")}
-	if err := os.WriteFile(r.file, []byte("dns-servers: [127.0.0.1:5301]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.boxes = newSplitBoxes(t, "--config", r.file)
-	resolver(t, r.n.Namespace, "5301", "192.0.2.1")
-	resolver(t, r.n.Namespace, "5302", "192.0.2.2")
+	r := newReloads(t, newSplitBoxes)
 	one, url := r.run(nil)
 	before, _ := r.n.ContainerStatus(one)
 	r.answered("192.0.2.1")

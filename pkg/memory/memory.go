@@ -48,8 +48,8 @@ const (
 //   - after 5 seconds in which half as much was allocated as is in use, and once more after the 5 seconds that follow, collects the garbage and returns
 //     all free memory: at most one collection more each 5 seconds;
 //   - in a calm time does that once garbage and free memory are an eighth of what is in use, each 30 seconds at the most;
-//   - sets how much garbage may gather between two looks: half of what is in use, where Go's own measure is as much as that. Objects that outlive a
-//     burst lie scattered over all the memory that it had, and keep it: the less it had, the less they keep.
+//   - sets how much garbage may gather before Go collects it by itself: half of what is in use, where Go's own measure is as much as that. Objects that
+//     outlive a burst lie scattered over all the memory that it had, and keep it: the less it had, the less they keep.
 func KeepLow(ctx context.Context) {
 	k := keeper{percent: read("/gc/gogc:percent")[0], allocated: allocations(), busy: true}
 	k.set = k.percent

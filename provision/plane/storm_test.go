@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/controller"
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/rs/zerolog"
 
@@ -121,4 +122,29 @@ func TestAFailedRecorderIsStarted(t *testing.T) {
 		t.Error("it fails when all are shown")
 	}
 	until(t, "all are shown", engine.Restored)
+}
+
+// TestAnObserverRestsForItsLookAlone: what it has seen is written at a bounded rate, and waiting for that isn't work that it must rest from.
+func TestAnObserverRestsForItsLookAlone(t *testing.T) {
+	p := open(t, Config{})
+	var seen []resource.Resource
+	for i := range 2000 {
+		seen = append(seen, work.NewOrphan(work.OrphanSpec{ID: fmt.Sprintf("%d-1", i+1), Type: workload.TypeVolume}))
+	}
+	o := &Observer{Of: &work.Orphan{}, Log: zerolog.Nop(), Look: func(context.Context) ([]resource.Resource, error) { return seen, nil }}
+	type times struct{ look, whole time.Duration }
+	measured := make(chan times, 1)
+	p.Add(&probe{name: "Looker", outputs: o.Outputs(), do: func(ctx context.Context, r controller.Runtime) error {
+		began := time.Now()
+		look, err := o.look(ctx, r)
+		if err == nil {
+			measured <- times{look, time.Since(began)}
+		}
+		return err
+	}})
+	run(t, p)
+	least := time.Second * (2000 - changesAtOnce) / changesPerSecond
+	if is := <-measured; is.whole < least/2 || is.look > is.whole/4 {
+		t.Errorf("the look took %s of %s; what was seen can be written in %s at least", is.look, is.whole, least)
+	}
 }
