@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
+	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/internal/guest"
 )
 

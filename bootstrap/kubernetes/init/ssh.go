@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
+	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/sshkeys"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/backoff"

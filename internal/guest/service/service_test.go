@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/bootstrap/kubernetes/init/service"
+	"github.com/croft-edge/croft/internal/guest/service"
 )
 
 // console collects what the runner says.
@@ -169,4 +170,64 @@ func TestLogOutlivesItsFolder(t *testing.T) {
 	if last := l.Last(1); len(last) != 1 || last[0] != "the last" {
 		t.Errorf("the last line is %q", last)
 	}
+}
+
+// TestReadiness holds that a program is ready once a try has seen it, and no longer when it has ended.
+func TestReadiness(t *testing.T) {
+	dir := t.TempDir()
+	r := service.NewRunner(dir, (&console{}).say)
+	up := filepath.Join(dir, "up")
+	s, err := r.Start(service.Spec{
+		Name: "p", Command: []string{"/bin/sh", "-c", "exec sleep 1000"},
+		Ready: func(context.Context) error { _, err := os.Stat(up); return err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop("p")
+	await(t, "a failed try", func() bool { return s.State().Cause != "" })
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.WaitReady(short); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("it is waited for with %v", err)
+	}
+	if err := os.WriteFile(up, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(up)
+	pid := s.State().PID
+	s.Restart()
+	await(t, "another process that isn't ready", func() bool { is := s.State(); return is.PID > 0 && is.PID != pid && !is.Ready })
+	if is := r.States(); len(is) != 1 || is[0].Ends != 1 || !strings.Contains(is[0].LastEnd, "terminated") {
+		t.Errorf("%+v", is)
+	}
+}
+
+// TestLeftovers holds that what a killed runner has left running is ended, and nothing else.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	r := service.NewRunner(dir, (&console{}).say)
+	r.PIDsIn(dir)
+	s, err := r.Start(service.Spec{Name: "p", Command: []string{"/bin/sh", "-c", "exec sleep 1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop("p")
+	await(t, "the start", func() bool { return s.State().PID > 0 && lines(filepath.Join(dir, "p.pid")) == 1 })
+	// A process that has the number now, but isn't the one that was started.
+	if err := os.WriteFile(filepath.Join(dir, "other.pid"), fmt.Appendf(nil, "%d 1\n", os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "damaged.pid"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pid := s.State().PID
+	names, err := service.EndLeftovers(dir)
+	if err != nil || len(names) != 1 || names[0] != "p" {
+		t.Fatalf("%v, %v", names, err)
+	}
+	await(t, "the next start", func() bool { is := s.State(); return is.PID > 0 && is.PID != pid })
 }

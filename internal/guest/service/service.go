@@ -1,5 +1,5 @@
-// Package service runs the machine's programs: containerd, the control plane, the kubelet, the ssh server. Each is started
-// again when it has ended, with growing pauses, and what it prints goes to a bounded log.
+// Package service runs a machine's programs for its first process: containerd, the parts of a node, the control plane. Each is started
+// again when it has ended, with growing pauses, and what it prints goes to a bounded log. Whether a program is ready is found by trying.
 //
 // It owns the processes that it starts.
 package service
@@ -29,6 +29,8 @@ type Spec struct {
 	StopTime time.Duration
 	// Terminal gives it the console as its controlling terminal; it prints there then, not to a log.
 	Terminal string
+	// Ready tries whether the program does its work; nil for one that is ready once it runs.
+	Ready func(ctx context.Context) error
 }
 
 const (
@@ -46,6 +48,9 @@ const (
 type Runner struct {
 	logs string
 	say  func(format string, args ...any)
+
+	// pids is the folder of the files with the programs' processes; empty for none.
+	pids string
 
 	mu      sync.Mutex
 	running map[string]*Service
@@ -71,8 +76,11 @@ type Service struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
+	pids string
+
 	mu      sync.Mutex
 	process *exec.Cmd
+	state   State
 }
 
 // Start starts a program and keeps it running until Stop. One of the same name must not run.
@@ -85,7 +93,7 @@ func (r *Runner) Start(spec Spec) (*Service, error) {
 		r.say("%v: %s goes on without it", err, spec.Name)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Service{spec: spec, log: log, say: r.say, stop: stop, ended: make(chan struct{})}
+	s := &Service{spec: spec, log: log, say: r.say, stop: stop, ended: make(chan struct{}), pids: r.pids, state: State{Name: spec.Name}}
 	r.mu.Lock()
 	if r.running[spec.Name] != nil {
 		r.mu.Unlock()
@@ -157,6 +165,7 @@ func (s *Service) keep(ctx context.Context) {
 		}
 		failures++
 		wait := pause.Delay(failures)
+		s.hasEnded(err)
 		s.say("%s ended: %v; it starts again in %s", s.spec.Name, err, wait.Round(100*time.Millisecond))
 		for _, line := range s.log.Last(lastLines) {
 			s.say("  %s: %s", s.spec.Name, line)
@@ -190,6 +199,9 @@ func (s *Service) once(ctx context.Context) error {
 		return err
 	}
 	defer s.set(nil)
+	over, done := context.WithCancel(ctx)
+	defer done()
+	go s.try(over)
 	err := cmd.Wait()
 	if err == nil {
 		return fmt.Errorf("exit status 0")
@@ -202,10 +214,17 @@ func (s *Service) begin(cmd *exec.Cmd) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := cmd.Start()
-	if err == nil {
-		s.process = cmd
+	if err != nil {
+		return err
 	}
-	return err
+	s.process = cmd
+	s.state.PID, s.state.Since, s.state.Ready, s.state.Cause = cmd.Process.Pid, time.Now(), s.spec.Ready == nil, ""
+	if s.pids != "" {
+		if err := note(s.pids, s.spec.Name, cmd.Process.Pid); err != nil {
+			s.say("%v", err) // it would only be left over if this process were killed
+		}
+	}
+	return nil
 }
 
 func (s *Service) set(cmd *exec.Cmd) {
