@@ -1,0 +1,98 @@
+package watchdog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// run has a judge see the same each 5 seconds for a time, and returns when it wanted what.
+func run(j Judge, from time.Time, uptime, length time.Duration, runs, turns bool) (Judge, map[Action][]time.Duration) {
+	out := map[Action][]time.Duration{}
+	for at := time.Duration(0); at <= length; at += 5 * time.Second {
+		var action Action
+		j, action = j.See(from.Add(at), uptime+at, runs, turns)
+		if action != Nothing {
+			out[action] = append(out[action], at)
+		}
+	}
+	return j, out
+}
+
+func TestStuckEngine(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	j, wanted := run(Judge{}, start, 0, time.Hour, true, true)
+	if len(wanted) != 0 {
+		t.Fatalf("an engine that turns: %v", wanted)
+	}
+	j, wanted = run(j, start, time.Hour, 10*time.Minute, true, false)
+	if got := wanted[RestartEngine]; len(got) != 4 || got[0] != 2*time.Minute || got[3] != 8*time.Minute {
+		t.Errorf("the process is started again after %v", got)
+	}
+	if got := wanted[Reboot]; len(got) != 1 || got[0] != 10*time.Minute {
+		t.Errorf("the machine is started again after %v", got)
+	}
+	if j.StuckFor(start.Add(time.Minute)) != time.Minute {
+		t.Errorf("it is stuck for %s", j.StuckFor(start.Add(time.Minute)))
+	}
+}
+
+// TestEngineThatNeverTurned: a machine that can't work, such as one with a dead disk, isn't started again and again.
+func TestEngineThatNeverTurned(t *testing.T) {
+	_, wanted := run(Judge{}, time.Unix(1_700_000_000, 0), 0, 65*time.Minute, true, false)
+	if got := wanted[Reboot]; len(got) == 0 || got[0] != time.Hour {
+		t.Errorf("the machine is started again after %v", got)
+	}
+}
+
+// TestEngineThatDoesNotRun: a process that ends is started again by its runner; the machine isn't for that.
+func TestEngineThatDoesNotRun(t *testing.T) {
+	if _, wanted := run(Judge{turned: true}, time.Unix(1_700_000_000, 0), 0, 5*time.Hour, false, false); len(wanted) != 0 {
+		t.Errorf("%v", wanted)
+	}
+}
+
+// TestOneTurnForgives holds that one turn ends all patience that was used up.
+func TestOneTurnForgives(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	j, _ := run(Judge{turned: true}, start, 0, 9*time.Minute, true, false)
+	j, _ = j.See(start.Add(9*time.Minute+time.Second), 0, true, true)
+	if _, wanted := run(j, start.Add(10*time.Minute), 0, 9*time.Minute, true, false); len(wanted[Reboot]) != 0 {
+		t.Errorf("%v", wanted)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	sys, dev := t.TempDir(), t.TempDir()
+	add := func(name, identity string) {
+		if err := os.MkdirAll(filepath.Join(sys, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(sys, name, "identity"), []byte(identity+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dev, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(dev, sys, func(string) error { return errors.New("no module") }); err == nil {
+		t.Error("a watchdog that isn't there is open")
+	}
+	d, err := Open(dev, sys, func(module string) error { add("watchdog0", "Software Watchdog"); return nil })
+	if err != nil || d.Name() != "Software Watchdog" {
+		t.Fatalf("%v, %v", d, err)
+	}
+	add("watchdog1", "iTCO_wdt")
+	d, err = Open(dev, sys, func(string) error { t.Error("a module is loaded though there is hardware"); return nil })
+	if err != nil || d.Name() != "iTCO_wdt" {
+		t.Fatalf("%v, %v", d, err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if raw, _ := os.ReadFile(filepath.Join(dev, "watchdog1")); string(raw) != "\x00V" {
+		t.Errorf("the watchdog was told %q", raw)
+	}
+}
