@@ -129,6 +129,13 @@ func (r *Runner) Stop(names ...string) {
 	}
 }
 
+// Service is the program of that name that is kept running; nil if there is none.
+func (r *Runner) Service(name string) *Service {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[name]
+}
+
 // Running are the names of the programs that are kept running.
 func (r *Runner) Running() []string {
 	r.mu.Lock()
