@@ -70,7 +70,7 @@ func boot() error {
 	return change(found)
 }
 
-// say writes a line to the console.
+// say writes a line to the console, with the time since the kernel's start.
 func say(format string, args ...any) {
-	fmt.Fprintf(os.Stdout, "croft: "+format+"\n", args...)
+	fmt.Fprintf(os.Stdout, "croft: %7.2f %s\n", guest.UptimeSeconds(), fmt.Sprintf(format, args...))
 }
