@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 )
 
 // containerUser is the user and group of the containers of the image's own images: nobody of any image.
@@ -67,12 +69,12 @@ func (i containerImage) layer() ([]byte, error) {
 		return nil, err
 	}
 	if i.authorities != "" {
-		for _, dir := range foldersAbove(bundle) {
+		for _, dir := range foldersAbove(imagebuild.Bundle) {
 			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir[1:] + "/", Mode: 0o755}); err != nil {
 				return nil, err
 			}
 		}
-		if err := addToLayer(w, bundle, i.authorities, 0o644); err != nil {
+		if err := addToLayer(w, imagebuild.Bundle, i.authorities, 0o644); err != nil {
 			return nil, err
 		}
 	}

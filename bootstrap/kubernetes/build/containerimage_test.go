@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 )
 
 // The image is read back under its name; it has the program and the authorities and nothing else, runs as nobody's
@@ -80,7 +82,7 @@ func TestContainerImage(t *testing.T) {
 	if want := []string{"etc/", "etc/ssl/", "etc/ssl/certs/"}; !slices.Equal(folders, want) {
 		t.Errorf("its folders are %v, want %v", folders, want)
 	}
-	if len(files) != 2 || files["/coredns"] != "program" || files[bundle] != "authorities" {
+	if len(files) != 2 || files["/coredns"] != "program" || files[imagebuild.Bundle] != "authorities" {
 		t.Errorf("it has %v", files)
 	}
 }

@@ -4,18 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/croft-edge/croft/internal/testing/initrd"
-	"github.com/croft-edge/croft/pkg/filelock"
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
+	"github.com/croft-edge/croft/internal/initrd"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
 const (
 	imageName = "kubernetes"
+	// squashfsLevel packs the image in seconds; higher levels save a few percent.
+	squashfsLevel = 9
+	// newestKernel is the package that depends on Debian's newest kernel for virtual machines.
+	newestKernel = "linux-image-cloud-amd64"
 	// kernelArguments are the image's; the node adds the console and the clock. A kernel that panics starts again, and
 	// algorithms aren't tested at each boot.
 	kernelArguments = "quiet panic=10 cryptomgr.notests"
@@ -34,31 +37,25 @@ type config struct {
 	// version is croft's.
 	version string
 	// run runs the commands that aren't Go's.
-	run runner
+	run imagebuild.Runner
 }
 
 // build makes the image. Two builds with the same cache go one after the other.
-func build(ctx context.Context, c config, p *progress) error {
+func build(ctx context.Context, c config, p *imagebuild.Progress) error {
 	for _, dir := range []string{c.cache, c.out} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	lock, err := filelock.Try(filepath.Join(c.cache, "lock"))
-	if filelock.Held(err) != nil {
-		p.say("waiting for another build with the cache %s", c.cache)
-		lock, err = filelock.Wait(ctx, filepath.Join(c.cache, "lock"))
-	}
+	lock, err := imagebuild.LockCache(ctx, c.cache, p)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lock.Release() }()
-	for _, dir := range []string{c.cache, filepath.Join(c.cache, "packages"), filepath.Join(c.cache, "squashfs"), c.out} {
-		if err := removeTemporary(dir); err != nil {
-			return err
-		}
+	if err := imagebuild.RemoveTemporary(c.out); err != nil {
+		return err
 	}
-	work, err := os.MkdirTemp(c.cache, temporary)
+	work, err := os.MkdirTemp(c.cache, imagebuild.Temporary)
 	if err != nil {
 		return err
 	}
@@ -72,12 +69,12 @@ func build(ctx context.Context, c config, p *progress) error {
 	if err != nil {
 		return err
 	}
-	squashfs, fresh, err := packRoot(ctx, r, c.cache, c.run)
+	squashfs, fresh, err := imagebuild.PackRoot(ctx, r, imagebuild.Packing{Cache: c.cache, Level: squashfsLevel, Run: c.run})
 	if err != nil {
 		return err
 	}
-	p.say("root file system: %s", map[bool]string{true: "packed", false: "as it was packed before"}[fresh])
-	staged, err := os.MkdirTemp(c.out, temporary)
+	p.Say("root file system: %s", map[bool]string{true: "packed", false: "as it was packed before"}[fresh])
+	staged, err := os.MkdirTemp(c.out, imagebuild.Temporary)
 	if err != nil {
 		return err
 	}
@@ -85,52 +82,59 @@ func build(ctx context.Context, c config, p *progress) error {
 	if err := m.stage(staged, r, squashfs, used); err != nil {
 		return err
 	}
-	if err := publish(staged, c.out); err != nil {
+	if err := imagebuild.Publish(staged, c.out, vmimage.Manifest); err != nil {
 		return err
 	}
 	if err := tell(c.out, m.versions, p); err != nil {
 		return err
 	}
-	return m.keepPackages(c.cache)
+	return imagebuild.KeepPackages(c.cache, m.packages)
+}
+
+// firstModules are what the initrd loads before it has the root disk: the buses of both kinds of machines, the disk, the
+// root file system, and the overlay above it. Modules that these need come too, such as squashfs's decompressor; those
+// built into the kernel don't.
+func firstModules() []string {
+	return []string{"virtio_pci", "virtio_mmio", "virtio_blk", "squashfs", "overlay"}
 }
 
 // material is what an image is made of, on this machine.
 type material struct {
 	versions versions
 	release  string
-	packages []debianPackage
+	packages []imagebuild.Package
 	// kernelPackage is the name of the package that has the kernel.
 	kernelPackage string
-	kernel        kernel
+	kernel        imagebuild.Kernel
 	// parts are the compiled parts, own those of croft's own module: their paths by their places in the image.
 	parts, own map[string]string
-	programs   []goProgram
+	programs   []imagebuild.Program
 }
 
 // collect fetches and compiles all that the image is made of; croft's own programs go into the folder work.
-func collect(ctx context.Context, c config, work string, p *progress) (*material, error) {
-	debian, err := openArchive(c.cache, c.run, p.say)
+func collect(ctx context.Context, c config, work string, p *imagebuild.Progress) (*material, error) {
+	debian, err := imagebuild.OpenArchive(c.cache, c.run, p.Say)
 	if err != nil {
 		return nil, err
 	}
 	m := &material{}
-	if m.release, err = debianRelease("/etc/os-release"); err != nil {
+	if m.release, err = imagebuild.DebianRelease("/etc/os-release"); err != nil {
 		return nil, err
 	}
-	packages, image, err := debian.packages(ctx, packageNames())
+	packages, image, err := debian.Packages(ctx, newestKernel, packageNames())
 	if err != nil {
 		return nil, err
 	}
 	m.packages = packages
-	m.kernelPackage = image.name
-	if m.kernel, err = openKernel(image.dir); err != nil {
+	m.kernelPackage = image.Name
+	if m.kernel, err = imagebuild.OpenKernel(image.Dir); err != nil {
 		return nil, err
 	}
-	p.say("packages: %d are unpacked; kernel %s", len(m.packages), m.kernel.version)
+	p.Say("packages: %d are unpacked; kernel %s", len(m.packages), m.kernel.Version)
 	if m.own, err = compilePrograms(ctx, c.source, work); err != nil {
 		return nil, err
 	}
-	p.say("croft's own programs are compiled")
+	p.Say("croft's own programs are compiled")
 	if m.parts, err = findParts(ctx, c, p); err != nil {
 		return nil, err
 	}
@@ -140,7 +144,7 @@ func collect(ctx context.Context, c config, work string, p *progress) (*material
 	if err := linkLibraries(ctx, c.run, m.programs); err != nil {
 		return nil, err
 	}
-	p.say("parts: Kubernetes %s, CoreDNS %s, %d programs", m.versions.kubernetes, m.versions.coredns, len(m.programs))
+	p.Say("parts: Kubernetes %s, CoreDNS %s, %d programs", m.versions.kubernetes, m.versions.coredns, len(m.programs))
 	return m, nil
 }
 
@@ -148,7 +152,7 @@ func collect(ctx context.Context, c config, work string, p *progress) (*material
 func compilePrograms(ctx context.Context, source, work string) (map[string]string, error) {
 	out := map[string]string{initProgram: filepath.Join(work, "init"), pauseProgram: filepath.Join(work, "pause")}
 	for at, dir := range map[string]string{initProgram: initFolder, pauseProgram: pauseFolder} {
-		if err := compileOwn(ctx, source, dir, out[at]); err != nil {
+		if err := (imagebuild.OwnProgram{Source: source, Dir: dir}).Compile(ctx, out[at]); err != nil {
 			return nil, err
 		}
 	}
@@ -156,8 +160,8 @@ func compilePrograms(ctx context.Context, source, work string) (map[string]strin
 }
 
 // root makes the root folder in the folder work, and returns the packages that it has files of.
-func (m *material) root(ctx context.Context, c config, work string, p *progress) (rootFolder, []debianPackage, error) {
-	r, err := makeRootFolder(filepath.Join(work, "root"))
+func (m *material) root(ctx context.Context, c config, work string, p *imagebuild.Progress) (imagebuild.RootFolder, []imagebuild.Package, error) {
+	r, err := imagebuild.MakeRootFolder(filepath.Join(work, "root"))
 	if err != nil {
 		return r, nil, err
 	}
@@ -165,18 +169,18 @@ func (m *material) root(ctx context.Context, c config, work string, p *progress)
 		if at == corednsProgram {
 			continue
 		}
-		if err := r.copy(at, from); err != nil {
+		if err := r.Copy(at, from); err != nil {
 			return r, nil, err
 		}
 	}
-	if err := r.copy(initProgram, m.own[initProgram]); err != nil {
+	if err := r.Copy(initProgram, m.own[initProgram]); err != nil {
 		return r, nil, err
 	}
-	used, err := installPackages(r, m.packages, m.kernelPackage)
+	used, err := imagebuild.InstallPackages(r, imagebuild.Selection{Packages: m.packages, Kernel: m.kernelPackage, Files: packageFiles()})
 	if err != nil {
 		return r, nil, err
 	}
-	if err := linkApplets(ctx, r, c.run); err != nil {
+	if err := imagebuild.LinkApplets(ctx, r, c.run); err != nil {
 		return r, nil, err
 	}
 	if err := writeTexts(r, m.versions); err != nil {
@@ -185,24 +189,24 @@ func (m *material) root(ctx context.Context, c config, work string, p *progress)
 	if err := m.containerImages(r, work); err != nil {
 		return r, nil, err
 	}
-	if err := m.kernel.install(ctx, r, c.run); err != nil {
+	if err := m.kernel.Install(ctx, r, c.run); err != nil {
 		return r, nil, err
 	}
-	if err := checkPrograms(r); err != nil {
+	if err := imagebuild.CheckPrograms(r); err != nil {
 		return r, nil, err
 	}
-	p.say("root folder: files of %d packages, all libraries are there", len(used))
+	p.Say("root folder: files of %d packages, all libraries are there", len(used))
 	return r, used, nil
 }
 
 // containerImages writes the images of containers that every node has.
-func (m *material) containerImages(r rootFolder, work string) error {
+func (m *material) containerImages(r imagebuild.RootFolder, work string) error {
 	for _, i := range []struct {
 		file  string
 		image containerImage
 	}{
 		{"pause.tar", containerImage{name: m.versions.pauseImage(), program: "/pause", from: m.own[pauseProgram]}},
-		{"coredns.tar", containerImage{name: m.versions.corednsImage(), program: "/coredns", from: m.parts[corednsProgram], authorities: r.at(bundle)}},
+		{"coredns.tar", containerImage{name: m.versions.corednsImage(), program: "/coredns", from: m.parts[corednsProgram], authorities: r.At(imagebuild.Bundle)}},
 	} {
 		made := filepath.Join(work, i.file)
 		if err := i.image.write(made); err != nil {
@@ -211,7 +215,7 @@ func (m *material) containerImages(r rootFolder, work string) error {
 		if err := os.Chmod(made, 0o644); err != nil {
 			return err
 		}
-		if err := r.copy("/usr/share/croft/images/"+i.file, made); err != nil {
+		if err := r.Copy("/usr/share/croft/images/"+i.file, made); err != nil {
 			return err
 		}
 	}
@@ -219,7 +223,7 @@ func (m *material) containerImages(r rootFolder, work string) error {
 }
 
 // stage writes the image's files, and its manifest at last, into an empty folder.
-func (m *material) stage(folder string, r rootFolder, squashfs string, used []debianPackage) error {
+func (m *material) stage(folder string, r imagebuild.RootFolder, squashfs string, used []imagebuild.Package) error {
 	image := vmimage.Image{
 		Name: imageName, Version: m.versions.image, Kernel: "vmlinuz", Initrd: "initrd", Root: "root.squashfs", Arguments: kernelArguments,
 	}
@@ -227,7 +231,7 @@ func (m *material) stage(folder string, r rootFolder, squashfs string, used []de
 	if err != nil {
 		return err
 	}
-	modules, err := m.kernel.first(r)
+	modules, err := m.kernel.WithNeeds(r, firstModules())
 	if err != nil {
 		return err
 	}
@@ -235,34 +239,25 @@ func (m *material) stage(folder string, r rootFolder, squashfs string, used []de
 	if err != nil {
 		return err
 	}
-	bill, err := billOf(contents{name: imageName, version: m.versions.image, release: m.release, packages: used, programs: m.programs})
+	bill, err := imagebuild.BillOf(imagebuild.Contents{Name: imageName, Version: m.versions.image, Release: m.release, Packages: used, Programs: m.programs})
 	if err != nil {
 		return err
 	}
 	for name, content := range map[string][]byte{image.Initrd: packed, "sbom.json": bill} {
-		if err := stageFrom(folder, name, bytes.NewReader(content)); err != nil {
+		if err := imagebuild.StageFrom(folder, name, bytes.NewReader(content)); err != nil {
 			return err
 		}
 	}
-	for name, from := range map[string]string{image.Kernel: m.kernel.image, image.Root: squashfs} {
-		if err := stage(folder, name, from); err != nil {
+	for name, from := range map[string]string{image.Kernel: m.kernel.Image, image.Root: squashfs} {
+		if err := imagebuild.Stage(folder, name, from); err != nil {
 			return err
 		}
 	}
 	return vmimage.Write(folder, image)
 }
 
-// keepPackages removes packages from the cache that this image isn't made of.
-func (m *material) keepPackages(cache string) error {
-	var names []string
-	for _, p := range m.packages {
-		names = append(names, filepath.Base(p.dir))
-	}
-	return keepOnly(filepath.Join(cache, "packages"), names...)
-}
-
 // tell prints what the image has become.
-func tell(out string, v versions, p *progress) error {
+func tell(out string, v versions, p *imagebuild.Progress) error {
 	entries, err := os.ReadDir(out)
 	if err != nil {
 		return err
@@ -275,20 +270,8 @@ func tell(out string, v versions, p *progress) error {
 		if err != nil {
 			return err
 		}
-		p.say("%s: %s", filepath.Join(out, e.Name()), mebibytes(info.Size()))
+		p.Say("%s: %s", filepath.Join(out, e.Name()), imagebuild.Mebibytes(info.Size()))
 	}
-	p.say("the image %s %s is ready", imageName, v.image)
+	p.Say("the image %s %s is ready", imageName, v.image)
 	return nil
-}
-
-// debianRelease is the number of this machine's Debian, whose packages are taken.
-func debianRelease(file string) (string, error) {
-	fields, err := readVariables(file)
-	if err != nil {
-		return "", err
-	}
-	if fields["ID"] != "debian" || fields["VERSION_ID"] == "" {
-		return "", fmt.Errorf("cannot take packages: this machine has %q %q, not a release of Debian", fields["ID"], fields["VERSION_ID"])
-	}
-	return fields["VERSION_ID"], nil
 }

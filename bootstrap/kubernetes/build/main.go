@@ -20,21 +20,23 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 )
 
 func main() {
-	c := config{source: ".", run: run}
+	c := config{source: ".", run: imagebuild.Run}
 	flag.StringVar(&c.out, "out", "", "folder of the image")
 	flag.StringVar(&c.parts, "parts", "", "folder with parts that this machine has compiled already; empty: they are compiled")
 	flag.StringVar(&c.version, "version", "dev", "version of croft")
-	flag.StringVar(&c.cache, "cache", cacheFolder(), "folder of the cache")
+	flag.StringVar(&c.cache, "cache", imagebuild.CacheFolder("croft-kubernetes"), "folder of the cache")
 	flag.Parse()
 	if c.out == "" || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "usage: build -out FOLDER [-parts FOLDER] [-version VERSION] [-cache FOLDER]")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := build(ctx, c, newProgress(os.Stdout))
+	err := build(ctx, c, imagebuild.NewProgress(os.Stdout, "kubernetes-image"))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubernetes-image:", err)

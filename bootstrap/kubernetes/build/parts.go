@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 )
 
 // partsFolder has a folder for each Go module of parts, below the root folder of croft's source. Each module has a
@@ -115,7 +117,7 @@ func (p part) compile(ctx context.Context, root, out string, say func(format str
 	if err != nil {
 		return err
 	}
-	say("part %s: %s in %.1f s", p.name, mebibytes(info.Size()), time.Since(began).Seconds())
+	say("part %s: %s in %.1f s", p.name, imagebuild.Mebibytes(info.Size()), time.Since(began).Seconds())
 	return nil
 }
 
@@ -149,14 +151,5 @@ func (p part) environment() []string {
 	if p.cgo {
 		cgo = "CGO_ENABLED=1"
 	}
-	return append(goEnvironment(), cgo)
-}
-
-// goEnvironment are settings of the go command, so that the builder's own, in the environment or by go env -w, change no program: what is
-// empty there would be read from that file.
-func goEnvironment() []string {
-	return []string{
-		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=amd64", "GOAMD64=v1",
-		"CGO_CFLAGS=-O2 -g", "CGO_CXXFLAGS=-O2 -g", "CGO_LDFLAGS=-O2 -g",
-	}
+	return append(imagebuild.GoEnvironment(), cgo)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 )
 
 // Places of programs in the image; those of containers are in their images.
@@ -34,11 +35,11 @@ func (p part) place() string {
 
 // findParts are the compiled parts by their places: those in the folder that the configuration names, or else compiled.
 // Go's build cache has what compiling them takes, and a part in the cache folder that is current isn't linked again.
-func findParts(ctx context.Context, c config, p *progress) (map[string]string, error) {
+func findParts(ctx context.Context, c config, p *imagebuild.Progress) (map[string]string, error) {
 	dir := c.parts
 	if dir == "" {
 		dir = filepath.Join(c.cache, "parts")
-		if err := compileParts(ctx, c.source, dir, p.say); err != nil {
+		if err := compileParts(ctx, c.source, dir, p.Say); err != nil {
 			return nil, err
 		}
 	}
@@ -54,15 +55,15 @@ func findParts(ctx context.Context, c config, p *progress) (map[string]string, e
 }
 
 // linkLibraries adds to programs that have C code the packages of the libraries that they are linked with.
-func linkLibraries(ctx context.Context, run runner, programs []goProgram) error {
-	packages, err := installedPackages(ctx, run, "libc6-dev", "libseccomp-dev")
+func linkLibraries(ctx context.Context, run imagebuild.Runner, programs []imagebuild.Program) error {
+	packages, err := imagebuild.InstalledPackages(ctx, run, "libc6-dev", "libseccomp-dev")
 	if err != nil {
 		return err
 	}
 	for _, part := range parts() {
 		for i := range programs {
-			if part.cgo && programs[i].path == part.place() {
-				programs[i].linked = packages
+			if part.cgo && programs[i].Path == part.place() {
+				programs[i].Linked = packages
 			}
 		}
 	}
@@ -75,22 +76,22 @@ const (
 )
 
 // readPrograms reads the modules of parts and of croft's own programs, and the versions of the image from them.
-func readPrograms(parts, own map[string]string, croft string) ([]goProgram, versions, error) {
-	var out []goProgram
+func readPrograms(parts, own map[string]string, croft string) ([]imagebuild.Program, versions, error) {
+	var out []imagebuild.Program
 	// versionOf are the versions of Kubernetes and CoreDNS in their programs, whose own modules have none.
 	versionOf := map[string]string{serverProgram: kubernetesModule, workerProgram: kubernetesModule, corednsProgram: corednsModule}
 	for _, files := range []map[string]string{parts, own} {
 		for _, at := range slices.Sorted(maps.Keys(files)) {
-			p, err := readProgram(files[at], at, croft)
+			p, err := imagebuild.ReadProgram(files[at], at, croft)
 			if err != nil {
 				return nil, versions{}, err
 			}
 			if module, ok := versionOf[at]; ok {
-				p.version = p.moduleVersion(module)
-				if p.version == "" {
+				p.Version = p.ModuleVersion(module)
+				if p.Version == "" {
 					return nil, versions{}, fmt.Errorf("cannot take the part %s: it isn't made of %s", at, module)
 				}
-				versionOf[at] = p.version
+				versionOf[at] = p.Version
 			}
 			out = append(out, p)
 		}
@@ -101,21 +102,4 @@ func readPrograms(parts, own map[string]string, croft string) ([]goProgram, vers
 	v := versions{kubernetes: versionOf[serverProgram], pause: pauseVersion, coredns: strings.TrimPrefix(versionOf[corednsProgram], "v")}
 	v.image = imageVersion(v.kubernetes, croft)
 	return out, v, nil
-}
-
-// readVariables reads a file with lines NAME=VALUE, whose values may be in quotes.
-func readVariables(file string) (map[string]string, error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	out := map[string]string{}
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		if name, value, ok := strings.Cut(lines.Text(), "="); ok {
-			out[name] = strings.Trim(value, `"'`)
-		}
-	}
-	return out, lines.Err()
 }

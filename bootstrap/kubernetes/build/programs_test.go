@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 )
 
 // Parts lie where the guest's programs call them, each in a place of its own.
@@ -31,13 +33,13 @@ func TestFindParts(t *testing.T) {
 	for _, p := range parts() {
 		write(t, filepath.Join(c.parts, p.name), "program")
 	}
-	if found, err := findParts(t.Context(), c, newProgress(io.Discard)); err != nil || len(found) != len(parts()) || found["/opt/cni/bin/ptp"] != filepath.Join(c.parts, "ptp") {
+	if found, err := findParts(t.Context(), c, imagebuild.NewProgress(io.Discard, "test")); err != nil || len(found) != len(parts()) || found["/opt/cni/bin/ptp"] != filepath.Join(c.parts, "ptp") {
 		t.Errorf("they are %v, %v", found, err)
 	}
 	if err := os.Remove(filepath.Join(c.parts, "runc")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := findParts(t.Context(), c, newProgress(io.Discard)); err == nil || !strings.Contains(err.Error(), "cannot find part runc") {
+	if _, err := findParts(t.Context(), c, imagebuild.NewProgress(io.Discard, "test")); err == nil || !strings.Contains(err.Error(), "cannot find part runc") {
 		t.Errorf("without runc: %v", err)
 	}
 }
@@ -56,15 +58,15 @@ func TestForeignParts(t *testing.T) {
 
 // The C libraries of programs with C code are known by their packages.
 func TestLinkedLibraries(t *testing.T) {
-	programs := []goProgram{{path: "/usr/bin/ctr"}, {path: "/usr/bin/runc"}}
-	answers := func(text string) runner {
+	programs := []imagebuild.Program{{Path: "/usr/bin/ctr"}, {Path: "/usr/bin/runc"}}
+	answers := func(text string) imagebuild.Runner {
 		return func(context.Context, string, string, ...string) ([]byte, error) { return []byte(text), nil }
 	}
 	if err := linkLibraries(t.Context(), answers("libc6-dev 2.36-9 amd64 glibc 2.36-9\nlibseccomp-dev 2.5.4-1+b3 amd64 libseccomp 2.5.4-1\n"), programs); err != nil {
 		t.Fatal(err)
 	}
-	want := debianPackage{name: "libseccomp-dev", version: "2.5.4-1+b3", architecture: "amd64", source: "libseccomp", sourceVersion: "2.5.4-1"}
-	if len(programs[0].linked) != 0 || len(programs[1].linked) != 2 || programs[1].linked[1] != want {
+	want := imagebuild.Package{Name: "libseccomp-dev", Version: "2.5.4-1+b3", Architecture: "amd64", Source: "libseccomp", SourceVersion: "2.5.4-1"}
+	if len(programs[0].Linked) != 0 || len(programs[1].Linked) != 2 || programs[1].Linked[1] != want {
 		t.Errorf("they are %+v", programs)
 	}
 	if err := linkLibraries(t.Context(), answers("libc6-dev 2.36-9\n"), programs); err == nil {

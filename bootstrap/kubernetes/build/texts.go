@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 )
 
 // Texts of the image's /etc. Root has no password: ssh takes keys only.
@@ -60,19 +62,19 @@ func imageVersion(kubernetes, croft string) string {
 }
 
 // writeTexts writes the image's configuration, and makes its empty folders.
-func writeTexts(r rootFolder, v versions) error {
+func writeTexts(r imagebuild.RootFolder, v versions) error {
 	for name, content := range map[string]string{
 		"/etc/passwd": passwd, "/etc/group": group, "/etc/shells": shells, "/etc/hosts": hosts, "/etc/nsswitch.conf": nsswitch,
 		"/etc/os-release": v.osRelease(), "/usr/share/croft/image.env": v.imageEnv(),
 	} {
-		if err := r.file(name, content, 0o644); err != nil {
+		if err := r.File(name, content, 0o644); err != nil {
 			return err
 		}
 	}
 	for name, mode := range emptyFolders() {
-		if err := r.folder(name, mode); err != nil {
+		if err := r.Folder(name, mode); err != nil {
 			return err
 		}
 	}
-	return r.link("/etc/mtab", "/proc/self/mounts")
+	return r.Link("/etc/mtab", "/proc/self/mounts")
 }

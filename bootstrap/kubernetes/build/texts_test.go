@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/croft-edge/croft/bootstrap/internal/imagebuild"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
@@ -44,15 +45,15 @@ func TestTexts(t *testing.T) {
 	if err := writeTexts(r, v); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(t, r.at("/usr/share/croft/image.env")); got != "KUBERNETES_VERSION=v1.36.3\nPAUSE_IMAGE=localhost/pause:1\nCOREDNS_IMAGE=localhost/coredns:1.15.0\n" {
+	if got := read(t, r.At("/usr/share/croft/image.env")); got != "KUBERNETES_VERSION=v1.36.3\nPAUSE_IMAGE=localhost/pause:1\nCOREDNS_IMAGE=localhost/coredns:1.15.0\n" {
 		t.Errorf("image.env is %q", got)
 	}
-	have, err := readVariables(r.at("/etc/os-release"))
+	have, err := imagebuild.ReadVariables(r.At("/etc/os-release"))
 	if err != nil || have["NAME"] != "croft Kubernetes node" || have["VERSION"] != v.image || have["ID"] == "debian" {
 		t.Errorf("os-release has %v, %v", have, err)
 	}
 	for _, at := range []string{"/proc", "/sys", "/dev", "/run", "/tmp", "/var", "/root", "/mnt", "/etc/kubernetes", "/etc/cni"} {
-		if info, err := os.Stat(r.at(at)); err != nil || !info.IsDir() {
+		if info, err := os.Stat(r.At(at)); err != nil || !info.IsDir() {
 			t.Errorf("%s: %v", at, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/internal/testing/initrd"
+	"github.com/croft-edge/croft/internal/initrd"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 

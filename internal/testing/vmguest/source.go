@@ -17,7 +17,7 @@ const (
 	// programDir is the guest's program, relative to the module's root.
 	programDir = "internal/testing/vmguest/init"
 	// packerDir is the package that packs it.
-	packerDir = "internal/testing/initrd"
+	packerDir = "internal/initrd"
 )
 
 // moduleRoot is the folder with go.mod above the test's.

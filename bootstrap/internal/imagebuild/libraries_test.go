@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"errors"
@@ -17,24 +17,24 @@ func TestPlace(t *testing.T) {
 		"/bin/sh": "usr/bin/sh", "sbin/init": "usr/sbin/init", "/lib64/ld.so": "usr/lib64/ld.so", "/lib/../etc/x": "etc/x", "/usr/bin/sh": "usr/bin/sh",
 		"/libexec/x": "libexec/x", "/etc/passwd": "etc/passwd", "../../bin": "usr/bin",
 	} {
-		if got := place(name); got != want {
+		if got := Place(name); got != want {
 			t.Errorf("the place of %s is %s, want %s", name, got, want)
 		}
 	}
 }
 
 // thisMachine is this machine's root file system as one package.
-func thisMachine() []debianPackage { return []debianPackage{{name: "this machine", dir: "/"}} }
+func thisMachine() []Package { return []Package{{Name: "this machine", Dir: "/"}} }
 
 // Programs run in a root folder that has only their closure, and don't when one library is missing.
 func TestClosureRuns(t *testing.T) {
-	files, err := closure(thisMachine(), []string{"/bin/sh", "/usr/sbin/nft"})
+	files, err := Closure(thisMachine(), []string{"/bin/sh", "/usr/sbin/nft"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var paths []string
 	for _, f := range files {
-		paths = append(paths, f.path)
+		paths = append(paths, f.Path)
 	}
 	for _, want := range []string{"usr/bin/sh", "usr/sbin/nft", "usr/lib64/ld-linux-x86-64.so.2", "usr/lib/x86_64-linux-gnu/libc.so.6", "usr/lib/x86_64-linux-gnu/libnftnl.so.11"} {
 		if !slices.Contains(paths, want) {
@@ -45,7 +45,7 @@ func TestClosureRuns(t *testing.T) {
 		t.Errorf("the order is %v", paths)
 	}
 	r := rootOf(t, files)
-	if err := checkPrograms(r); err != nil {
+	if err := CheckPrograms(r); err != nil {
 		t.Error(err)
 	}
 	cmd := exec.Command("/bin/sh", "-c", "nft --version && echo $((6*7))")
@@ -54,26 +54,26 @@ func TestClosureRuns(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "nftables v") || !strings.HasSuffix(string(out), "42\n") {
 		t.Errorf("it prints %q, %v", out, err)
 	}
-	if err := os.Remove(r.at("/usr/lib/x86_64-linux-gnu/libnftnl.so.11")); err != nil {
+	if err := os.Remove(r.At("/usr/lib/x86_64-linux-gnu/libnftnl.so.11")); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkPrograms(r); err == nil || !strings.Contains(err.Error(), "no package has the library libnftnl.so.11") {
+	if err := CheckPrograms(r); err == nil || !strings.Contains(err.Error(), "no package has the library libnftnl.so.11") {
 		t.Errorf("a missing library: %v", err)
 	}
 }
 
 // rootOf copies files into a root folder.
-func rootOf(t *testing.T, files []found) rootFolder {
+func rootOf(t *testing.T, files []File) RootFolder {
 	t.Helper()
-	r, err := makeRootFolder(filepath.Join(t.TempDir(), "root"))
+	r, err := MakeRootFolder(filepath.Join(t.TempDir(), "root"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if f.target != "" {
-			err = r.link(f.path, f.target)
+		if f.Target != "" {
+			err = r.Link(f.Path, f.Target)
 		} else {
-			err = r.copy(f.path, f.from)
+			err = r.Copy(f.Path, f.From)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -90,23 +90,23 @@ func TestFind(t *testing.T) {
 	write(t, filepath.Join(second, "usr/lib/libone.so.1.2"), "another")
 	write(t, filepath.Join(second, "usr/bin/tool"), "a script")
 	symlink(t, "/lib/libone.so.1", filepath.Join(second, "usr/bin/link"))
-	packages := []debianPackage{{name: "first", dir: first}, {name: "second", dir: second}}
-	files, err := closure(packages, []string{"/bin/link", "/usr/bin/tool"})
+	packages := []Package{{Name: "first", Dir: first}, {Name: "second", Dir: second}}
+	files, err := Closure(packages, []string{"/bin/link", "/usr/bin/tool"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []found{
-		{path: "usr/bin/link", from: filepath.Join(second, "usr/bin/link"), owner: "second", target: "usr/lib/libone.so.1"},
-		{path: "usr/bin/tool", from: filepath.Join(second, "usr/bin/tool"), owner: "second"},
-		{path: "usr/lib/libone.so.1", from: filepath.Join(first, "lib/libone.so.1"), owner: "first", target: "usr/lib/libone.so.1.2"},
-		{path: "usr/lib/libone.so.1.2", from: filepath.Join(first, "lib/libone.so.1.2"), owner: "first"},
+	want := []File{
+		{Path: "usr/bin/link", From: filepath.Join(second, "usr/bin/link"), Owner: "second", Target: "usr/lib/libone.so.1"},
+		{Path: "usr/bin/tool", From: filepath.Join(second, "usr/bin/tool"), Owner: "second"},
+		{Path: "usr/lib/libone.so.1", From: filepath.Join(first, "lib/libone.so.1"), Owner: "first", Target: "usr/lib/libone.so.1.2"},
+		{Path: "usr/lib/libone.so.1.2", From: filepath.Join(first, "lib/libone.so.1.2"), Owner: "first"},
 	}
 	if !slices.Equal(files, want) {
 		t.Errorf("it is %+v, want %+v", files, want)
 	}
 	symlink(t, "nowhere", filepath.Join(first, "lib/broken"))
 	for _, path := range []string{"/usr/bin/none", "/lib/broken", "/usr/bin"} {
-		if _, err := closure(packages, []string{path}); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := Closure(packages, []string{path}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestForeignPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "usr/bin/true"), string(tt.change(slices.Clone(program))))
-			if _, err := closure([]debianPackage{{name: "p", dir: dir}}, []string{"/bin/true"}); err == nil || !strings.Contains(err.Error(), tt.says) {
+			if _, err := Closure([]Package{{Name: "p", Dir: dir}}, []string{"/bin/true"}); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v, want %q", err, tt.says)
 			}
 		})

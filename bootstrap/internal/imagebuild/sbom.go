@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"encoding/base64"
@@ -51,18 +51,18 @@ type dependency struct {
 	On  []string `json:"dependsOn,omitempty"`
 }
 
-// contents are what an image is made of.
-type contents struct {
-	name, version string
-	// release is Debian's, such as 12.
-	release  string
-	packages []debianPackage
-	programs []goProgram
+// Contents are what an image is made of.
+type Contents struct {
+	Name, Version string
+	// Release is Debian's, such as 12.
+	Release  string
+	Packages []Package
+	Programs []Program
 }
 
-// billOf makes the bill: Debian packages, programs, and the Go modules and C libraries of each program.
-func billOf(c contents) ([]byte, error) {
-	image := component{Type: "operating-system", Ref: "image", Name: c.name, Version: c.version}
+// BillOf makes the bill: Debian packages, programs, and the Go modules and C libraries of each program.
+func BillOf(c Contents) ([]byte, error) {
+	image := component{Type: "operating-system", Ref: "image", Name: c.Name, Version: c.Version}
 	b := bom{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{image}}
 	top := dependency{Ref: image.Ref}
 	known := map[string]component{}
@@ -77,19 +77,19 @@ func billOf(c contents) ([]byte, error) {
 		b.Components = append(b.Components, c)
 		return nil
 	}
-	for _, p := range c.packages {
-		if err := add(p.component(c.release)); err != nil {
+	for _, p := range c.Packages {
+		if err := add(p.component(c.Release)); err != nil {
 			return nil, err
 		}
-		top.On = append(top.On, p.purl(c.release))
+		top.On = append(top.On, p.purl(c.Release))
 	}
-	for _, p := range c.programs {
+	for _, p := range c.Programs {
 		if err := add(p.component()); err != nil {
 			return nil, err
 		}
 		top.On = append(top.On, p.ref())
 		below := dependency{Ref: p.ref()}
-		for _, m := range p.modules {
+		for _, m := range p.Modules {
 			made, err := m.component()
 			if err != nil {
 				return nil, err
@@ -99,11 +99,11 @@ func billOf(c contents) ([]byte, error) {
 			}
 			below.On = append(below.On, made.Ref)
 		}
-		for _, l := range p.linked {
-			if err := add(l.component(c.release)); err != nil {
+		for _, l := range p.Linked {
+			if err := add(l.component(c.Release)); err != nil {
 				return nil, err
 			}
-			below.On = append(below.On, l.purl(c.release))
+			below.On = append(below.On, l.purl(c.Release))
 		}
 		b.Dependencies = append(b.Dependencies, below)
 	}
@@ -142,45 +142,45 @@ func (b bom) check() error {
 }
 
 // purl is a package's address, as scanners of vulnerabilities read it (https://github.com/package-url/purl-spec).
-func (p debianPackage) purl(release string) string {
-	out := "pkg:deb/debian/" + p.name + "@" + escaped(p.version) + "?arch=" + p.architecture + "&distro=debian-" + release
-	if p.source != p.name || p.sourceVersion != p.version {
-		out += "&upstream=" + escaped(p.source+"@"+p.sourceVersion)
+func (p Package) purl(release string) string {
+	out := "pkg:deb/debian/" + p.Name + "@" + escaped(p.Version) + "?arch=" + p.Architecture + "&distro=debian-" + release
+	if p.Source != p.Name || p.SourceVersion != p.Version {
+		out += "&upstream=" + escaped(p.Source+"@"+p.SourceVersion)
 	}
 	return out
 }
 
-func (p debianPackage) component(release string) component {
-	c := component{Type: "library", Ref: p.purl(release), Name: p.name, Version: p.version, PURL: p.purl(release)}
-	if p.sha256 != "" { // one that is installed hasn't its file's any more
-		c.Hashes = []digest{{"SHA-256", p.sha256}}
+func (p Package) component(release string) component {
+	c := component{Type: "library", Ref: p.purl(release), Name: p.Name, Version: p.Version, PURL: p.purl(release)}
+	if p.SHA256 != "" { // one that is installed hasn't its file's any more
+		c.Hashes = []digest{{"SHA-256", p.SHA256}}
 	}
 	return c
 }
 
-func (p goProgram) ref() string { return "program:" + p.path }
+func (p Program) ref() string { return "program:" + p.Path }
 
-func (p goProgram) component() component {
+func (p Program) component() component {
 	return component{
-		Type: "application", Ref: p.ref(), Name: p.name, Version: p.version, Hashes: []digest{{"SHA-256", p.sha256}},
-		Properties: []property{{"croft:path", p.path}},
+		Type: "application", Ref: p.ref(), Name: p.Name, Version: p.Version, Hashes: []digest{{"SHA-256", p.SHA256}},
+		Properties: []property{{"croft:path", p.Path}},
 	}
 }
 
-func (m goModule) purl() string {
-	return "pkg:golang/" + strings.ToLower(m.path) + "@" + escaped(m.version)
+func (m Module) purl() string {
+	return "pkg:golang/" + strings.ToLower(m.Path) + "@" + escaped(m.Version)
 }
 
 // component has the module's hash of go.sum, which is one of all its files.
-func (m goModule) component() (component, error) {
-	c := component{Type: "library", Ref: m.purl(), Name: m.path, Version: m.version, PURL: m.purl()}
-	if m.sum == "" {
+func (m Module) component() (component, error) {
+	c := component{Type: "library", Ref: m.purl(), Name: m.Path, Version: m.Version, PURL: m.purl()}
+	if m.Sum == "" {
 		return c, nil
 	}
-	encoded, ok := strings.CutPrefix(m.sum, "h1:")
+	encoded, ok := strings.CutPrefix(m.Sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(raw) != 32 {
-		return c, errors.Join(fmt.Errorf("cannot read the hash %q of module %s", m.sum, m.path), err)
+		return c, errors.Join(fmt.Errorf("cannot read the hash %q of module %s", m.Sum, m.Path), err)
 	}
 	c.Hashes = []digest{{"SHA-256", hex.EncodeToString(raw)}}
 	return c, nil

@@ -1,8 +1,8 @@
-package main
+package imagebuild
 
 import (
 	"encoding/json"
-	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -10,24 +10,31 @@ import (
 	"testing"
 )
 
-func sampleContents(t *testing.T) contents {
+// compiled is a program of croft's, which is made of modules: those of a test aren't written into it.
+func compiled(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
+	to := filepath.Join(t.TempDir(), "init")
+	if err := (OwnProgram{Source: "../../..", Dir: "bootstrap/kubernetes/init"}).Compile(t.Context(), to); err != nil {
 		t.Fatal(err)
 	}
-	init, err := readProgram(self, initProgram, "v1.2.3")
+	return to
+}
+
+func sampleContents(t *testing.T) Contents {
+	t.Helper()
+	self := compiled(t)
+	init, err := ReadProgram(self, "/sbin/init", "v1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := init
-	other.path, other.name = "/usr/bin/other", "other"
-	other.linked = []debianPackage{{name: "libc6-dev", version: "2.36", architecture: "amd64", source: "glibc", sourceVersion: "2.36"}}
-	return contents{
-		name: imageName, version: "1.36.3+v1.2.3", release: "12", programs: []goProgram{init, other},
-		packages: []debianPackage{
-			{name: "nftables", version: "1.0.6-2+deb12u2", architecture: "amd64", source: "nftables", sourceVersion: "1.0.6-2+deb12u2", sha256: strings.Repeat("1", 64)},
-			{name: "libgmp10", version: "2:6.2.1+dfsg1~1", architecture: "amd64", source: "gmp", sourceVersion: "2:6.2.1+dfsg1~1", sha256: strings.Repeat("2", 64)},
+	other.Path, other.Name = "/usr/bin/other", "other"
+	other.Linked = []Package{{Name: "libc6-dev", Version: "2.36", Architecture: "amd64", Source: "glibc", SourceVersion: "2.36"}}
+	return Contents{
+		Name: "image", Version: "1.36.3+v1.2.3", Release: "12", Programs: []Program{init, other},
+		Packages: []Package{
+			{Name: "nftables", Version: "1.0.6-2+deb12u2", Architecture: "amd64", Source: "nftables", SourceVersion: "1.0.6-2+deb12u2", SHA256: strings.Repeat("1", 64)},
+			{Name: "libgmp10", Version: "2:6.2.1+dfsg1~1", Architecture: "amd64", Source: "gmp", SourceVersion: "2:6.2.1+dfsg1~1", SHA256: strings.Repeat("2", 64)},
 		},
 	}
 }
@@ -36,11 +43,11 @@ func sampleContents(t *testing.T) contents {
 // unique and lead somewhere. It lists each package, program and module once, and is the same each time.
 func TestBill(t *testing.T) {
 	c := sampleContents(t)
-	raw, err := billOf(c)
+	raw, err := BillOf(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := billOf(c); err != nil || string(again) != string(raw) {
+	if again, err := BillOf(c); err != nil || string(again) != string(raw) {
 		t.Errorf("the second bill differs, %v", err)
 	}
 	var b struct {
@@ -60,7 +67,7 @@ func TestBill(t *testing.T) {
 	if err := json.Unmarshal(raw, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.BOMFormat != "CycloneDX" || b.SpecVersion != "1.5" || b.Version != 1 || b.Metadata.Component["version"] != c.version {
+	if b.BOMFormat != "CycloneDX" || b.SpecVersion != "1.5" || b.Version != 1 || b.Metadata.Component["version"] != c.Version {
 		t.Errorf("it begins with %s", raw[:200])
 	}
 	purl := regexp.MustCompile(`^pkg:(deb/debian/[a-z0-9.+-]+|golang/[a-z0-9./_~-]+)@[A-Za-z0-9.%~_-]+(\?[a-z]+=[^&\s]+(&[a-z]+=[^&\s]+)*)?$`)
@@ -103,19 +110,19 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// A module that this test is compiled from is listed with its version and its hash of go.sum.
+// A module that a program is compiled from is listed with its version and its hash of go.sum.
 func TestModulesOfProgram(t *testing.T) {
-	const module = "github.com/google/go-containerregistry"
-	p := sampleContents(t).programs[0]
-	version := p.moduleVersion(module)
-	if !strings.HasPrefix(version, "v0.") || p.moduleVersion("stdlib") == "" || p.moduleVersion("none") != "" || !sha256Digits.MatchString(p.sha256) {
+	const module = "github.com/pkg/errors"
+	p := sampleContents(t).Programs[0]
+	version := p.ModuleVersion(module)
+	if !strings.HasPrefix(version, "v0.") || p.ModuleVersion("stdlib") == "" || p.ModuleVersion("none") != "" || !sha256Digits.MatchString(p.SHA256) {
 		t.Errorf("its version is %q; %+v", version, p)
 	}
-	for _, m := range p.modules {
-		if m.path != module {
+	for _, m := range p.Modules {
+		if m.Path != module {
 			continue
 		}
-		if sums := read(t, "../../../go.sum"); !strings.Contains(sums, module+" "+m.version+" "+m.sum+"\n") {
+		if sums := read(t, "../../../go.sum"); !strings.Contains(sums, module+" "+m.Version+" "+m.Sum+"\n") {
 			t.Errorf("go.sum hasn't %+v", m)
 		}
 		c, err := m.component()
@@ -123,7 +130,7 @@ func TestModulesOfProgram(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	if _, err := readProgram("/bin/sh", "/bin/sh", ""); err == nil {
+	if _, err := ReadProgram("/bin/sh", "/bin/sh", ""); err == nil {
 		t.Error("a program of another language is read")
 	}
 }
@@ -133,14 +140,14 @@ func TestModulesOf(t *testing.T) {
 	dep := &debug.Module{Path: "example.org/a", Version: "v1.0.0", Sum: "h1:a"}
 	replaced := &debug.Module{Path: "k8s.io/api", Version: "v0.0.0", Replace: &debug.Module{Path: "k8s.io/api", Version: "v0.36.3", Sum: "h1:b"}}
 	own := debug.Module{Path: "example.org/own", Version: "v2.3.4", Sum: "h1:c"}
-	std, a, api := goModule{"stdlib", "1.26.8", ""}, goModule{"example.org/a", "v1.0.0", "h1:a"}, goModule{"k8s.io/api", "v0.36.3", "h1:b"}
+	std, a, api := Module{"stdlib", "1.26.8", ""}, Module{"example.org/a", "v1.0.0", "h1:a"}, Module{"k8s.io/api", "v0.36.3", "h1:b"}
 	for name, tt := range map[string]struct {
 		main debug.Module
 		deps []*debug.Module
-		want []goModule
+		want []Module
 	}{
-		"of a source tree": {debug.Module{Path: "example.org/own", Version: "(devel)"}, []*debug.Module{dep, replaced}, []goModule{std, a, api}},
-		"of a module":      {own, []*debug.Module{dep}, []goModule{std, {"example.org/own", "v2.3.4", "h1:c"}, a}},
+		"of a source tree": {debug.Module{Path: "example.org/own", Version: "(devel)"}, []*debug.Module{dep, replaced}, []Module{std, a, api}},
+		"of a module":      {own, []*debug.Module{dep}, []Module{std, {"example.org/own", "v2.3.4", "h1:c"}, a}},
 		"of a folder":      {own, []*debug.Module{{Path: "example.org/b", Version: "v1.0.0", Replace: &debug.Module{Path: "../b"}}}, nil},
 	} {
 		got, err := modulesOf(&debug.BuildInfo{GoVersion: "go1.26.8", Path: "example.org/own/cmd", Main: tt.main, Deps: tt.deps})
@@ -151,19 +158,21 @@ func TestModulesOf(t *testing.T) {
 }
 
 func TestBadBills(t *testing.T) {
-	for name, change := range map[string]func(c *contents){
-		"a package twice": func(c *contents) { c.packages = append(c.packages, c.packages[0]) },
-		"a program twice": func(c *contents) { c.programs = append(c.programs, c.programs[0]) },
-		"a module of two contents": func(c *contents) {
-			c.programs[1].modules = []goModule{{"example.org/a", "v1.0.0", "h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
-			c.programs[0].modules = []goModule{{"example.org/a", "v1.0.0", "h1:BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
+	sample := sampleContents(t)
+	for name, change := range map[string]func(c *Contents){
+		"a package twice": func(c *Contents) { c.Packages = append(c.Packages, c.Packages[0]) },
+		"a program twice": func(c *Contents) { c.Programs = append(c.Programs, c.Programs[0]) },
+		"a module of two contents": func(c *Contents) {
+			c.Programs[1].Modules = []Module{{"example.org/a", "v1.0.0", "h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
+			c.Programs[0].Modules = []Module{{"example.org/a", "v1.0.0", "h1:BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
 		},
-		"a bad hash": func(c *contents) { c.programs[0].modules = []goModule{{"example.org/a", "v1.0.0", "h1:AAAA"}} },
-		"a nameless": func(c *contents) { c.programs[0].name = "" },
+		"a bad hash": func(c *Contents) { c.Programs[0].Modules = []Module{{"example.org/a", "v1.0.0", "h1:AAAA"}} },
+		"a nameless": func(c *Contents) { c.Programs[0].Name = "" },
 	} {
-		c := sampleContents(t)
+		c := sample
+		c.Packages, c.Programs = slices.Clone(c.Packages), slices.Clone(c.Programs)
 		change(&c)
-		if _, err := billOf(c); err == nil {
+		if _, err := BillOf(c); err == nil {
 			t.Errorf("%s makes a bill", name)
 		}
 	}

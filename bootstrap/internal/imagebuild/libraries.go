@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"bytes"
@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// found is a file or a symbolic link of a package.
-type found struct {
-	// path is its place in the root folder, relative, and from where it is now.
-	path, from string
-	// owner is the package's name.
-	owner string
-	// target is a link's, a place in the root folder too; empty for a file.
-	target string
+// File is a file or a symbolic link of a package.
+type File struct {
+	// Path is its place in the root folder, relative, and from where it is now.
+	Path, From string
+	// Owner is the package's name.
+	Owner string
+	// Target is a link's, a place in the root folder too; empty for a file.
+	Target string
 }
 
 // libraryFolders are where Debian's dynamic linker looks for libraries without a cache or a configuration.
 func libraryFolders() []string { return []string{"usr/lib/x86_64-linux-gnu", "usr/lib"} }
 
-// place is where a path lies in a root folder whose /bin, /sbin, /lib and /lib64 are links to those in /usr: relative,
+// Place is where a path lies in a root folder whose /bin, /sbin, /lib and /lib64 are links to those in /usr: relative,
 // and cleaned.
-func place(name string) string {
+func Place(name string) string {
 	name = strings.TrimPrefix(path.Clean("/"+name), "/")
 	first, _, _ := strings.Cut(name, "/")
 	if slices.Contains(mergedFolders(), first) {
@@ -42,43 +42,43 @@ func place(name string) string {
 func mergedFolders() []string { return []string{"bin", "lib", "lib64", "sbin"} }
 
 // find looks for a place in packages, of which older ones also have what lies outside of /usr.
-func find(packages []debianPackage, at string) (found, error) {
+func find(packages []Package, at string) (File, error) {
 	for _, p := range packages {
 		for _, name := range []string{at, strings.TrimPrefix(at, "usr/")} {
-			from := filepath.Join(p.dir, name)
+			from := filepath.Join(p.Dir, name)
 			info, err := os.Lstat(from)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err != nil {
-				return found{}, err
+				return File{}, err
 			}
-			f := found{path: at, from: from, owner: p.name}
+			f := File{Path: at, From: from, Owner: p.Name}
 			switch {
 			case info.Mode().IsRegular():
 				return f, nil
 			case info.Mode()&fs.ModeSymlink != 0:
 				target, err := os.Readlink(from)
 				if err != nil {
-					return found{}, err
+					return File{}, err
 				}
 				if !path.IsAbs(target) {
 					target = path.Join(path.Dir(name), target)
 				}
-				f.target = place(target)
+				f.Target = Place(target)
 				return f, nil
 			}
 		}
 	}
-	return found{}, fmt.Errorf("cannot find /%s: no package has it: %w", at, fs.ErrNotExist)
+	return File{}, fmt.Errorf("cannot find /%s: no package has it: %w", at, fs.ErrNotExist)
 }
 
-// closure are files of packages with all that they need to run: the targets of links, and for programs and libraries the
+// Closure are files of packages with all that they need to run: the targets of links, and for programs and libraries the
 // dynamic linker and the libraries that they name, those of these too. They are sorted by their paths.
-func closure(packages []debianPackage, paths []string) ([]found, error) {
-	have := map[string]found{}
+func Closure(packages []Package, paths []string) ([]File, error) {
+	have := map[string]File{}
 	for queue := slices.Clone(paths); len(queue) > 0; queue = queue[1:] {
-		at := place(queue[0])
+		at := Place(queue[0])
 		if _, ok := have[at]; ok {
 			continue
 		}
@@ -87,11 +87,11 @@ func closure(packages []debianPackage, paths []string) ([]found, error) {
 			return nil, err
 		}
 		have[at] = f
-		if f.target != "" {
-			queue = append(queue, f.target)
+		if f.Target != "" {
+			queue = append(queue, f.Target)
 			continue
 		}
-		needs, err := needsOf(f.from)
+		needs, err := needsOf(f.From)
 		if err != nil {
 			return nil, err
 		}
@@ -103,25 +103,25 @@ func closure(packages []debianPackage, paths []string) ([]found, error) {
 			if err != nil {
 				return nil, fmt.Errorf("cannot have /%s: %w", at, err)
 			}
-			queue = append(queue, l.path)
+			queue = append(queue, l.Path)
 		}
 	}
-	out := make([]found, 0, len(have))
+	out := make([]File, 0, len(have))
 	for _, f := range have {
 		out = append(out, f)
 	}
-	slices.SortFunc(out, func(a, b found) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
 }
 
-func findLibrary(packages []debianPackage, name string) (found, error) {
+func findLibrary(packages []Package, name string) (File, error) {
 	for _, dir := range libraryFolders() {
 		f, err := find(packages, path.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}
 	}
-	return found{}, fmt.Errorf("no package has the library %s in %v", name, libraryFolders())
+	return File{}, fmt.Errorf("no package has the library %s in %v", name, libraryFolders())
 }
 
 // needs are what a program or library names: the dynamic linker's path and the names of libraries.

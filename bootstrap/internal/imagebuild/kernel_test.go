@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func kernelPackage(t *testing.T, below string) string {
 }
 
 // depmod writes what the real one would.
-func depmod(t *testing.T, runs *[]string) runner {
+func depmod(t *testing.T, runs *[]string) Runner {
 	return func(_ context.Context, _, name string, args ...string) ([]byte, error) {
 		*runs = append(*runs, name)
 		if name == "depmod" {
@@ -51,21 +51,21 @@ func depmod(t *testing.T, runs *[]string) runner {
 // All modules are in the root folder; the initrd has what leads to the root file system, each after what it needs.
 func TestKernel(t *testing.T) {
 	for _, below := range []string{"", "usr"} {
-		k, err := openKernel(kernelPackage(t, below))
+		k, err := OpenKernel(kernelPackage(t, below))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, runs := newRoot(t), []string{}
-		if err := k.install(t.Context(), r, depmod(t, &runs)); err != nil {
+		if err := k.Install(t.Context(), r, depmod(t, &runs)); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(runs, []string{"depmod"}) {
 			t.Errorf("these run: %v", runs)
 		}
-		if got := read(t, r.at("/lib/modules/6.1/kernel/drivers/net/vxlan.ko")); got != "module kernel/drivers/net/vxlan.ko" {
+		if got := read(t, r.At("/lib/modules/6.1/kernel/drivers/net/vxlan.ko")); got != "module kernel/drivers/net/vxlan.ko" {
 			t.Errorf("the module is %q", got)
 		}
-		modules, err := k.first(r)
+		modules, err := k.WithNeeds(r, []string{"virtio_pci", "virtio_mmio", "virtio_blk", "squashfs", "overlay"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,25 +87,25 @@ func TestKernel(t *testing.T) {
 func TestPackedModules(t *testing.T) {
 	dir := kernelPackage(t, "")
 	write(t, filepath.Join(dir, "lib/modules/6.1/kernel/drivers/net/x.ko.xz"), "packed")
-	k, err := openKernel(dir)
+	k, err := OpenKernel(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var runs []string
-	if err := k.install(t.Context(), newRoot(t), depmod(t, &runs)); err != nil || !slices.Equal(runs, []string{"find", "depmod"}) {
+	if err := k.Install(t.Context(), newRoot(t), depmod(t, &runs)); err != nil || !slices.Equal(runs, []string{"find", "depmod"}) {
 		t.Errorf("these run: %v, %v", runs, err)
 	}
 }
 
 func TestBadKernels(t *testing.T) {
-	if _, err := openKernel(t.TempDir()); err == nil {
+	if _, err := OpenKernel(t.TempDir()); err == nil {
 		t.Error("a package without a kernel is taken")
 	}
 	dir := kernelPackage(t, "")
 	if err := os.RemoveAll(filepath.Join(dir, "lib")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openKernel(dir); err == nil {
+	if _, err := OpenKernel(dir); err == nil {
 		t.Error("a package without modules is taken")
 	}
 	files, err := parseDependencies("a/one.ko: a/two.ko\n")
@@ -113,7 +113,7 @@ func TestBadKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"one", "three"} {
-		if _, err := withNeeds(files, nil, []string{name}); err == nil {
+		if _, err := chosen(files, nil, []string{name}); err == nil {
 			t.Errorf("module %s is found", name)
 		}
 	}

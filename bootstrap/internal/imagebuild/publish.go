@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"errors"
@@ -9,17 +9,17 @@ import (
 	"slices"
 
 	"github.com/croft-edge/croft/pkg/fileid"
-	"github.com/croft-edge/croft/pkg/vmimage"
 )
 
-// publish moves an image from the folder staged, which is on the same file system, into the folder out. A node that
+// Publish moves an image, whose manifest is a file of that name, from the folder staged, which is on the same file system, into the folder out. A node that
 // reads there sees the whole old image, none (which it takes for one that comes), or the whole new one: the manifest
 // goes first and comes last. Files that haven't changed stay as they are, and so does an image that hasn't.
-func publish(staged, out string) error {
+func Publish(staged, out, manifest string) error {
 	entries, err := os.ReadDir(staged)
 	if err != nil {
 		return err
 	}
+	isManifest := func(name string) bool { return name == manifest }
 	var changed []string
 	for _, e := range entries {
 		same, err := sameContent(filepath.Join(staged, e.Name()), filepath.Join(out, e.Name()))
@@ -33,13 +33,13 @@ func publish(staged, out string) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := os.Remove(filepath.Join(out, vmimage.Manifest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(out, manifest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := syncFolder(out); err != nil {
 		return err
 	}
-	for _, name := range append(slices.DeleteFunc(changed, isManifest), vmimage.Manifest) {
+	for _, name := range append(slices.DeleteFunc(changed, isManifest), manifest) {
 		if isManifest(name) { // what it describes is there before it is
 			if err := syncFolder(out); err != nil {
 				return err
@@ -51,8 +51,6 @@ func publish(staged, out string) error {
 	}
 	return syncFolder(out)
 }
-
-func isManifest(name string) bool { return name == vmimage.Manifest }
 
 // sameContent tells whether two files have the same content; what is no file has none.
 func sameContent(a, b string) (bool, error) {
@@ -80,17 +78,17 @@ func syncFolder(path string) error {
 	return dir.Sync()
 }
 
-// stage copies a file into the folder of an image that is being made. It is on the disk when stage returns.
-func stage(folder, name, from string) error {
+// Stage copies a file into the folder of an image that is being made. It is on the disk when stage returns.
+func Stage(folder, name, from string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return stageFrom(folder, name, in)
+	return StageFrom(folder, name, in)
 }
 
-func stageFrom(folder, name string, in io.Reader) error {
+func StageFrom(folder, name string, in io.Reader) error {
 	out, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

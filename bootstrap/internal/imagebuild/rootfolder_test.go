@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func newRoot(t *testing.T) rootFolder {
+func newRoot(t *testing.T) RootFolder {
 	t.Helper()
-	r, err := makeRootFolder(filepath.Join(t.TempDir(), "root"))
+	r, err := MakeRootFolder(filepath.Join(t.TempDir(), "root"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,17 +25,17 @@ func TestRootFolder(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	r := newRoot(t)
 	for at, mode := range map[string]fs.FileMode{"/a/b/c": 0o700, "/a/b": 0o755, "/tmp": fs.ModeSticky | 0o777} {
-		if err := r.folder(at, mode); err != nil {
+		if err := r.Folder(at, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.file("/sbin/init", "program", 0o755); err != nil {
+	if err := r.File("/sbin/init", "program", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.copy("/etc/x", "/etc/passwd"); err != nil {
+	if err := r.Copy("/etc/x", "/etc/passwd"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.link("/bin/sh", "/sbin/init"); err != nil {
+	if err := r.Link("/bin/sh", "/sbin/init"); err != nil {
 		t.Fatal(err)
 	}
 	for at, want := range map[string]fs.FileMode{
@@ -54,14 +54,14 @@ func TestRootFolder(t *testing.T) {
 		t.Error("the link leads elsewhere")
 	}
 	for what, err := range map[string]error{
-		"a file over a file": r.file("/usr/sbin/init", "", 0o644), "a file over a link": r.file("/bin/sh", "", 0o644), "a link over a file": r.link("/sbin/init", "/x"),
-		"a folder over a file": r.folder("/sbin/init", 0o755), "a file below a file": r.file("/sbin/init/x", "", 0o644), "a copy of a folder": r.copy("/y", "/etc"),
+		"a file over a file": r.File("/usr/sbin/init", "", 0o644), "a file over a link": r.File("/bin/sh", "", 0o644), "a link over a file": r.Link("/sbin/init", "/x"),
+		"a folder over a file": r.Folder("/sbin/init", 0o755), "a file below a file": r.File("/sbin/init/x", "", 0o644), "a copy of a folder": r.Copy("/y", "/etc"),
 	} {
 		if err == nil {
 			t.Errorf("%s is made", what)
 		}
 	}
-	if read(t, r.at("/sbin/init")) != "program" {
+	if read(t, r.At("/sbin/init")) != "program" {
 		t.Error("the file was replaced")
 	}
 }
@@ -69,19 +69,19 @@ func TestRootFolder(t *testing.T) {
 // Links of busybox are made in the folders that it names, but never for the name of a program that the image has.
 func TestApplets(t *testing.T) {
 	r := newRoot(t)
-	for _, at := range []string{busybox, "/sbin/mke2fs", "/sbin/init", "/usr/bin/ip"} {
-		if err := r.file(at, "program", 0o755); err != nil {
+	for _, at := range []string{Busybox, "/sbin/mke2fs", "/sbin/init", "/usr/bin/ip"} {
+		if err := r.File(at, "program", 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	list := "bin/busybox\nbin/sh\nlinuxrc\nsbin/init\nsbin/ip\nsbin/mke2fs\nsbin/modprobe\nusr/bin/awk\nusr/bin/[\n"
 	lister := func(_ context.Context, _, name string, args ...string) ([]byte, error) {
-		if name != r.at(busybox) || strings.Join(args, " ") != "--list-full" {
+		if name != r.At(Busybox) || strings.Join(args, " ") != "--list-full" {
 			t.Errorf("%s %v runs", name, args)
 		}
 		return []byte(list), nil
 	}
-	if err := linkApplets(t.Context(), r, lister); err != nil {
+	if err := LinkApplets(t.Context(), r, lister); err != nil {
 		t.Fatal(err)
 	}
 	for at, want := range map[string]string{"usr/bin/sh": "busybox", "usr/bin/awk": "busybox", "usr/bin/[": "busybox", "usr/sbin/modprobe": "../bin/busybox"} {
@@ -90,17 +90,17 @@ func TestApplets(t *testing.T) {
 		}
 	}
 	for _, at := range []string{"linuxrc", "usr/sbin/ip"} {
-		if r.has(at) {
+		if r.Has(at) {
 			t.Errorf("%s is there", at)
 		}
 	}
-	for _, at := range []string{"/sbin/init", "/sbin/mke2fs", "/usr/bin/ip", busybox} {
-		if info, err := os.Lstat(r.at(at)); err != nil || !info.Mode().IsRegular() {
+	for _, at := range []string{"/sbin/init", "/sbin/mke2fs", "/usr/bin/ip", Busybox} {
+		if info, err := os.Lstat(r.At(at)); err != nil || !info.Mode().IsRegular() {
 			t.Errorf("%s was replaced, %v", at, err)
 		}
 	}
 	list = "bin/sh\n"
-	if err := linkApplets(t.Context(), newRoot(t), func(context.Context, string, string, ...string) ([]byte, error) { return []byte(list), nil }); err == nil {
+	if err := LinkApplets(t.Context(), newRoot(t), func(context.Context, string, string, ...string) ([]byte, error) { return []byte(list), nil }); err == nil {
 		t.Error("a busybox without modprobe is taken")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"context"
@@ -48,9 +48,9 @@ func TestDescriptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gmp := debianPackage{name: "libgmp10", version: "2:6.2", architecture: "amd64", source: "gmp", sourceVersion: "2:6.2", sha256: one}
-	linux := debianPackage{name: "linux-image", version: "6.1-2", architecture: "amd64", source: "linux-signed-amd64", sourceVersion: "6.1+2", sha256: two}
-	for key, want := range map[string]debianPackage{"libgmp10": gmp, "libgmp10=2:6.2": gmp, "linux-image": linux, "linux-image=6.1-2": linux} {
+	gmp := Package{Name: "libgmp10", Version: "2:6.2", Architecture: "amd64", Source: "gmp", SourceVersion: "2:6.2", SHA256: one}
+	linux := Package{Name: "linux-image", Version: "6.1-2", Architecture: "amd64", Source: "linux-signed-amd64", SourceVersion: "6.1+2", SHA256: two}
+	for key, want := range map[string]Package{"libgmp10": gmp, "libgmp10=2:6.2": gmp, "linux-image": linux, "linux-image=6.1-2": linux} {
 		if got[key] != want {
 			t.Errorf("%s is %+v, want %+v", key, got[key], want)
 		}
@@ -127,30 +127,30 @@ func (f *fakeApt) run(_ context.Context, dir, name string, args ...string) ([]by
 func TestPackages(t *testing.T) {
 	cache := t.TempDir()
 	apt := &fakeApt{t: t}
-	a, err := openArchive(cache, apt.run, t.Logf)
+	a, err := OpenArchive(cache, apt.run, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.lists = t.TempDir()
-	all, kernel, err := a.packages(t.Context(), []string{"one"})
+	all, kernel, err := a.Packages(t.Context(), "linux-image-cloud-amd64", []string{"one"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, p := range all {
-		names = append(names, p.name+" "+p.version)
-		if got := read(t, filepath.Join(p.dir, "content")); got != p.name {
-			t.Errorf("%s has %q", p.name, got)
+		names = append(names, p.Name+" "+p.Version)
+		if got := read(t, filepath.Join(p.Dir, "content")); got != p.Name {
+			t.Errorf("%s has %q", p.Name, got)
 		}
 	}
 	if want := []string{"libone 1", "one 2:1", "linux-image-6.1-cloud 6.1"}; !slices.Equal(names, want) || kernel != all[2] {
-		t.Errorf("they are %v, %s, want %v", names, kernel.name, want)
+		t.Errorf("they are %v, %s, want %v", names, kernel.Name, want)
 	}
 	first := len(apt.runs)
 	if !slices.Contains(apt.runs, "apt-get update") {
 		t.Errorf("these run: %v", apt.runs)
 	}
-	if again, _, err := a.packages(t.Context(), []string{"one"}); err != nil || !slices.Equal(again, all) {
+	if again, _, err := a.Packages(t.Context(), "linux-image-cloud-amd64", []string{"one"}); err != nil || !slices.Equal(again, all) {
 		t.Errorf("again they are %v, %v", again, err)
 	}
 	if slices.Contains(apt.runs[first:], "apt-get download") || slices.Contains(apt.runs[first:], "apt-get update") {
@@ -163,7 +163,7 @@ func TestPackages(t *testing.T) {
 		if err := os.Chtimes(list, when, when); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := a.packages(t.Context(), []string{"one"}); err != nil || slices.Contains(apt.runs[first:], "apt-get update") != want {
+		if _, _, err := a.Packages(t.Context(), "linux-image-cloud-amd64", []string{"one"}); err != nil || slices.Contains(apt.runs[first:], "apt-get update") != want {
 			t.Errorf("with lists %s old these run: %v, %v", age, apt.runs[first:], err)
 		}
 	}
@@ -173,12 +173,12 @@ func TestPackages(t *testing.T) {
 func TestForeignPackage(t *testing.T) {
 	cache := t.TempDir()
 	apt := &fakeApt{t: t, fresh: true, evil: "one"}
-	a, err := openArchive(cache, apt.run, t.Logf)
+	a, err := OpenArchive(cache, apt.run, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.lists = t.TempDir()
-	if _, _, err := a.packages(t.Context(), []string{"one"}); err == nil || !strings.Contains(err.Error(), "no wanted package has its SHA-256") {
+	if _, _, err := a.Packages(t.Context(), "linux-image-cloud-amd64", []string{"one"}); err == nil || !strings.Contains(err.Error(), "no wanted package has its SHA-256") {
 		t.Errorf("%v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(cache, "packages"))

@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"context"
@@ -8,33 +8,43 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/croft-edge/croft/pkg/fileid"
 )
 
 // squashfsOptions make the same bytes of the same content: every file is root's, times are 0, no extended attribute is
-// kept. Level 9 of zstd packs the image in seconds; higher levels save a few percent.
-func squashfsOptions() []string {
+// kept.
+func squashfsOptions(level int) []string {
 	return []string{
-		"-noappend", "-comp", "zstd", "-Xcompression-level", "9", "-all-root", "-no-xattrs", "-reproducible",
+		"-noappend", "-comp", "zstd", "-Xcompression-level", strconv.Itoa(level), "-all-root", "-no-xattrs", "-reproducible",
 		"-mkfs-time", "0", "-all-time", "0", "-no-exports", "-no-progress", "-quiet",
 	}
 }
 
-// packRoot is the path of a squashfs file system of the root folder. It is kept in the cache by the hash of what it is
+// Packing says how a root folder becomes a file system.
+type Packing struct {
+	// Cache is the folder of the cache.
+	Cache string
+	// Level is zstd's, 1 to 22: 9 packs 250 MB in seconds, higher ones save a few percent.
+	Level int
+	Run   Runner
+}
+
+// PackRoot is the path of a squashfs file system of the root folder. It is kept in the cache by the hash of what it is
 // made from: all paths, modes, targets and contents, the options, and the version of mksquashfs. Others are removed.
-func packRoot(ctx context.Context, r rootFolder, cache string, run runner) (file string, fresh bool, err error) {
-	version, err := run(ctx, "", "mksquashfs", "-version")
+func PackRoot(ctx context.Context, r RootFolder, p Packing) (file string, fresh bool, err error) {
+	version, err := p.Run(ctx, "", "mksquashfs", "-version")
 	if err != nil {
 		return "", false, err
 	}
 	first, _, _ := strings.Cut(string(version), "\n")
-	key, err := contentKey(string(r), append(squashfsOptions(), first)...)
+	key, err := contentKey(string(r), append(squashfsOptions(p.Level), first)...)
 	if err != nil {
 		return "", false, err
 	}
-	dir := filepath.Join(cache, "squashfs")
+	dir := filepath.Join(p.Cache, squashfsFolder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", false, err
 	}
@@ -42,13 +52,13 @@ func packRoot(ctx context.Context, r rootFolder, cache string, run runner) (file
 	if _, err := os.Stat(file); err == nil {
 		return file, false, keepOnly(dir, key)
 	}
-	temp, err := os.MkdirTemp(dir, temporary)
+	temp, err := os.MkdirTemp(dir, Temporary)
 	if err != nil {
 		return "", false, err
 	}
 	defer os.RemoveAll(temp)
 	made := filepath.Join(temp, "root")
-	if _, err := run(ctx, "", "mksquashfs", append([]string{string(r), made}, squashfsOptions()...)...); err != nil {
+	if _, err := p.Run(ctx, "", "mksquashfs", append([]string{string(r), made}, squashfsOptions(p.Level)...)...); err != nil {
 		return "", false, err
 	}
 	if err := os.Chmod(made, 0o644); err != nil {

@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"path/filepath"
@@ -9,10 +9,17 @@ import (
 
 const certificate = "-----BEGIN CERTIFICATE-----\nMII%s\n-----END CERTIFICATE-----"
 
+// wantedFiles are the files that an image takes.
+func wantedFiles() []string {
+	return []string{
+		Busybox, "/usr/sbin/dropbear", "/usr/bin/dropbearkey", "/sbin/mke2fs", "/sbin/resize2fs", "/sbin/e2fsck", "/etc/mke2fs.conf", "/usr/sbin/nft",
+	}
+}
+
 // unpackedPackages have all files that the image takes, as scripts, which need nothing.
-func unpackedPackages(t *testing.T) []debianPackage {
+func unpackedPackages(t *testing.T) []Package {
 	t.Helper()
-	var out []debianPackage
+	var out []Package
 	for name, files := range map[string][]string{
 		"busybox-static": {"bin/busybox"}, "dropbear-bin": {"usr/sbin/dropbear", "usr/bin/dropbearkey"}, "nftables": {"usr/sbin/nft"}, "unused": {"usr/bin/unused"},
 		"e2fsprogs":        {"sbin/mke2fs", "sbin/resize2fs", "sbin/e2fsck", "etc/mke2fs.conf"},
@@ -20,21 +27,21 @@ func unpackedPackages(t *testing.T) []debianPackage {
 		"linux-image-6.1":  {"boot/vmlinuz-6.1"},
 		"dropbear-licence": {"usr/bin/licence"},
 	} {
-		p := debianPackage{name: name, dir: t.TempDir()}
+		p := Package{Name: name, Dir: t.TempDir()}
 		for _, file := range files {
-			write(t, filepath.Join(p.dir, file), "of "+name)
+			write(t, filepath.Join(p.Dir, file), "of "+name)
 		}
 		if name == "dropbear-bin" { // as packages of one source do
-			write(t, filepath.Join(p.dir, "usr/share/doc/x"), "")
-			symlink(t, "dropbear-licence", filepath.Join(p.dir, "usr/share/doc", name))
+			write(t, filepath.Join(p.Dir, "usr/share/doc/x"), "")
+			symlink(t, "dropbear-licence", filepath.Join(p.Dir, "usr/share/doc", name))
 		} else {
-			write(t, filepath.Join(p.dir, "usr/share/doc", name, "copyright"), "copyright of "+name)
+			write(t, filepath.Join(p.Dir, "usr/share/doc", name, "copyright"), "copyright of "+name)
 		}
 		out = append(out, p)
 	}
 	for i, name := range []string{"A.crt", "B.crt"} {
-		at := slices.IndexFunc(out, func(p debianPackage) bool { return p.name == authoritiesPackage })
-		write(t, filepath.Join(out[at].dir, authorities, name), strings.ReplaceAll(certificate, "%s", name[:1])+strings.Repeat("\n", i))
+		at := slices.IndexFunc(out, func(p Package) bool { return p.Name == authoritiesPackage })
+		write(t, filepath.Join(out[at].Dir, authorities, name), strings.ReplaceAll(certificate, "%s", name[:1])+strings.Repeat("\n", i))
 	}
 	return out
 }
@@ -42,13 +49,13 @@ func unpackedPackages(t *testing.T) []debianPackage {
 // The image has the wanted files, the copyright of each package that gives any, and one bundle of all authorities.
 func TestInstallPackages(t *testing.T) {
 	r := newRoot(t)
-	used, err := installPackages(r, unpackedPackages(t), "linux-image-6.1")
+	used, err := InstallPackages(r, Selection{Packages: unpackedPackages(t), Kernel: "linux-image-6.1", Files: wantedFiles()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, p := range used {
-		names = append(names, p.name)
+		names = append(names, p.Name)
 	}
 	slices.Sort(names)
 	if want := []string{"busybox-static", "ca-certificates", "dropbear-bin", "e2fsprogs", "linux-image-6.1", "nftables"}; !slices.Equal(names, want) {
@@ -57,16 +64,16 @@ func TestInstallPackages(t *testing.T) {
 	for at, want := range map[string]string{
 		"/sbin/mke2fs": "of e2fsprogs", "/usr/share/doc/nftables/copyright": "copyright of nftables",
 		"/usr/share/doc/dropbear-bin/copyright": "copyright of dropbear-licence",
-		bundle:                                  strings.ReplaceAll(certificate, "%s", "A") + "\n" + strings.ReplaceAll(certificate, "%s", "B") + "\n",
+		Bundle:                                  strings.ReplaceAll(certificate, "%s", "A") + "\n" + strings.ReplaceAll(certificate, "%s", "B") + "\n",
 	} {
-		if !r.has(at) {
+		if !r.Has(at) {
 			t.Errorf("%s is missing", at)
-		} else if got := read(t, r.at(at)); got != want {
+		} else if got := read(t, r.At(at)); got != want {
 			t.Errorf("%s is %q, want %q", at, got, want)
 		}
 	}
 	for _, at := range []string{"/boot", "/usr/bin/unused", "/usr/share/doc/unused", authorities} {
-		if r.has(at) {
+		if r.Has(at) {
 			t.Errorf("%s is in the image", at)
 		}
 	}
@@ -74,8 +81,8 @@ func TestInstallPackages(t *testing.T) {
 
 func TestIncompletePackages(t *testing.T) {
 	for _, name := range []string{"nftables", authoritiesPackage, "dropbear-licence"} {
-		packages := slices.DeleteFunc(unpackedPackages(t), func(p debianPackage) bool { return p.name == name })
-		if _, err := installPackages(newRoot(t), packages, "linux-image-6.1"); err == nil || !strings.HasPrefix(err.Error(), "cannot find ") {
+		packages := slices.DeleteFunc(unpackedPackages(t), func(p Package) bool { return p.Name == name })
+		if _, err := InstallPackages(newRoot(t), Selection{Packages: packages, Kernel: "linux-image-6.1", Files: wantedFiles()}); err == nil || !strings.HasPrefix(err.Error(), "cannot find ") {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"context"
@@ -9,71 +9,65 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/croft-edge/croft/internal/testing/initrd"
+	"github.com/croft-edge/croft/internal/initrd"
 )
 
-// kernel is an unpacked kernel package.
-type kernel struct {
-	// version is as uname -r has it.
-	version string
-	// image is the bzImage's path, modules that of the folder with all modules.
-	image, modules string
+// Kernel is an unpacked kernel package.
+type Kernel struct {
+	// Version is as uname -r has it.
+	Version string
+	// Image is the bzImage's path, modules that of the folder with all modules.
+	Image, Modules string
 }
 
-// firstModules are what the initrd loads before it has the root disk: the buses of both kinds of machines, the disk, the
-// root file system, and the overlay above it. Modules that these need come too, such as squashfs's decompressor; those
-// built into the kernel don't.
-func firstModules() []string {
-	return []string{"virtio_pci", "virtio_mmio", "virtio_blk", "squashfs", "overlay"}
-}
-
-func openKernel(dir string) (kernel, error) {
+func OpenKernel(dir string) (Kernel, error) {
 	images, err := filepath.Glob(filepath.Join(dir, "boot", "vmlinuz-*"))
 	if err != nil || len(images) != 1 {
-		return kernel{}, fmt.Errorf("cannot find the kernel in %s/boot: it has %d files vmlinuz-*", dir, len(images))
+		return Kernel{}, fmt.Errorf("cannot find the kernel in %s/boot: it has %d files vmlinuz-*", dir, len(images))
 	}
-	k := kernel{version: strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-"), image: images[0]}
+	k := Kernel{Version: strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-"), Image: images[0]}
 	for _, name := range []string{"usr/lib/modules", "lib/modules"} {
-		k.modules = filepath.Join(dir, name, k.version)
-		if info, err := os.Stat(k.modules); err == nil && info.IsDir() {
+		k.Modules = filepath.Join(dir, name, k.Version)
+		if info, err := os.Stat(k.Modules); err == nil && info.IsDir() {
 			return k, nil
 		}
 	}
-	return kernel{}, fmt.Errorf("cannot find the modules of kernel %s in %s", k.version, dir)
+	return Kernel{}, fmt.Errorf("cannot find the modules of kernel %s in %s", k.Version, dir)
 }
 
-// install copies all modules into the root folder, uncompressed, and lets depmod describe them.
-func (k kernel) install(ctx context.Context, r rootFolder, run runner) error {
-	to := "/lib/modules/" + k.version
+// Install copies all modules into the root folder, uncompressed, and lets depmod describe them.
+func (k Kernel) Install(ctx context.Context, r RootFolder, run Runner) error {
+	to := "/lib/modules/" + k.Version
 	packed := 0
-	err := filepath.WalkDir(k.modules, func(name string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(k.Modules, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		if strings.HasSuffix(name, ".ko.xz") {
 			packed++
 		}
-		at, err := filepath.Rel(k.modules, name)
+		at, err := filepath.Rel(k.Modules, name)
 		if err != nil {
 			return err
 		}
-		return r.copy(filepath.Join(to, at), name)
+		return r.Copy(filepath.Join(to, at), name)
 	})
 	if err != nil {
 		return err
 	}
 	if packed > 0 {
-		if _, err := run(ctx, "", "find", r.at(to), "-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"); err != nil {
+		if _, err := run(ctx, "", "find", r.At(to), "-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"); err != nil {
 			return err
 		}
 	}
-	_, err = run(ctx, "", "depmod", "-b", string(r), k.version)
+	_, err = run(ctx, "", "depmod", "-b", string(r), k.Version)
 	return err
 }
 
-// first are the modules of the initrd, each after those that it needs. The root folder has all modules.
-func (k kernel) first(r rootFolder) ([]initrd.Module, error) {
-	dir := r.at("/lib/modules/" + k.version)
+// WithNeeds are modules and all that they need but for what is built into the kernel, each after what it needs, as an initrd
+// has them. They are read from the root folder, in which they are installed.
+func (k Kernel) WithNeeds(r RootFolder, names []string) ([]initrd.Module, error) {
+	dir := r.At("/lib/modules/" + k.Version)
 	text, err := os.ReadFile(filepath.Join(dir, "modules.dep"))
 	if err != nil {
 		return nil, err
@@ -86,12 +80,12 @@ func (k kernel) first(r rootFolder) ([]initrd.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := withNeeds(files, namesOf(strings.Fields(string(builtIn))), firstModules())
+	found, err := chosen(files, namesOf(strings.Fields(string(builtIn))), names)
 	if err != nil {
 		return nil, err
 	}
 	modules := map[string]initrd.Module{}
-	for name, f := range chosen {
+	for name, f := range found {
 		content, err := os.ReadFile(filepath.Join(dir, f.path))
 		if err != nil {
 			return nil, err
@@ -140,8 +134,8 @@ func namesOf(files []string) map[string]bool {
 	return out
 }
 
-// withNeeds are the wanted modules that aren't built in, and those that they need.
-func withNeeds(files map[string]moduleFile, builtIn map[string]bool, wanted []string) (map[string]moduleFile, error) {
+// chosen are the wanted modules that aren't built in, and those that they need.
+func chosen(files map[string]moduleFile, builtIn map[string]bool, wanted []string) (map[string]moduleFile, error) {
 	out := map[string]moduleFile{}
 	for _, name := range wanted {
 		f, ok := files[name]

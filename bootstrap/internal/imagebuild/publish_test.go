@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"os"
@@ -12,18 +12,18 @@ import (
 // stagedImage makes an image in a folder inside of out, as a build does.
 func stagedImage(t *testing.T, out, version string, files map[string]string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(out, temporary)
+	dir, err := os.MkdirTemp(out, Temporary)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range files {
 		from := filepath.Join(t.TempDir(), "from")
 		write(t, from, content)
-		if err := stage(dir, name, from); err != nil {
+		if err := Stage(dir, name, from); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := vmimage.Write(dir, vmimage.Image{Name: imageName, Version: version, Kernel: "vmlinuz", Initrd: "initrd", Root: "root.squashfs"}); err != nil {
+	if err := vmimage.Write(dir, vmimage.Image{Name: "kubernetes", Version: version, Kernel: "vmlinuz", Initrd: "initrd", Root: "root.squashfs"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -32,7 +32,7 @@ func stagedImage(t *testing.T, out, version string, files map[string]string) str
 // A node reads what was published, and the files that didn't change are the same files: running machines share them.
 func TestPublish(t *testing.T) {
 	out := t.TempDir()
-	if err := publish(stagedImage(t, out, "1", map[string]string{"vmlinuz": "k1", "initrd": "i1", "root.squashfs": "r1", "sbom.json": "s1"}), out); err != nil {
+	if err := Publish(stagedImage(t, out, "1", map[string]string{"vmlinuz": "k1", "initrd": "i1", "root.squashfs": "r1", "sbom.json": "s1"}), out, vmimage.Manifest); err != nil {
 		t.Fatal(err)
 	}
 	reader := vmimage.Open(out)
@@ -40,7 +40,7 @@ func TestPublish(t *testing.T) {
 		t.Fatalf("%+v, %v", i, err)
 	}
 	before := inodes(t, out)
-	if err := publish(stagedImage(t, out, "1", map[string]string{"vmlinuz": "k1", "initrd": "i1", "root.squashfs": "r1", "sbom.json": "s1"}), out); err != nil {
+	if err := Publish(stagedImage(t, out, "1", map[string]string{"vmlinuz": "k1", "initrd": "i1", "root.squashfs": "r1", "sbom.json": "s1"}), out, vmimage.Manifest); err != nil {
 		t.Fatal(err)
 	}
 	for name, info := range inodes(t, out) {
@@ -48,7 +48,7 @@ func TestPublish(t *testing.T) {
 			t.Errorf("%s was replaced by the same content", name)
 		}
 	}
-	if err := publish(stagedImage(t, out, "2", map[string]string{"vmlinuz": "k1", "initrd": "i2", "root.squashfs": "r2", "sbom.json": "s2"}), out); err != nil {
+	if err := Publish(stagedImage(t, out, "2", map[string]string{"vmlinuz": "k1", "initrd": "i2", "root.squashfs": "r2", "sbom.json": "s2"}), out, vmimage.Manifest); err != nil {
 		t.Fatal(err)
 	}
 	if i, err := reader.Read(t.Context()); err != nil || i.Version != "2" || read(t, i.Initrd) != "i2" || read(t, filepath.Join(out, "sbom.json")) != "s2" {
@@ -81,13 +81,13 @@ func inodes(t *testing.T, dir string) map[string]os.FileInfo {
 // An image whose files can't all be moved is one that comes, not a mixture; the next attempt ends it.
 func TestPublishFailsHalfWay(t *testing.T) {
 	out := t.TempDir()
-	if err := publish(stagedImage(t, out, "1", map[string]string{"vmlinuz": "k1", "initrd": "i1", "root.squashfs": "r1"}), out); err != nil {
+	if err := Publish(stagedImage(t, out, "1", map[string]string{"vmlinuz": "k1", "initrd": "i1", "root.squashfs": "r1"}), out, vmimage.Manifest); err != nil {
 		t.Fatal(err)
 	}
 	obstacle := filepath.Join(out, "sbom.json")
 	write(t, filepath.Join(obstacle, "x"), "")
 	files := map[string]string{"vmlinuz": "k2", "initrd": "i2", "root.squashfs": "r2", "sbom.json": "s2"}
-	if err := publish(stagedImage(t, out, "2", files), out); err == nil {
+	if err := Publish(stagedImage(t, out, "2", files), out, vmimage.Manifest); err == nil {
 		t.Fatal("a folder was replaced by a file")
 	}
 	if read(t, filepath.Join(out, "initrd")) != "i2" || read(t, filepath.Join(out, "vmlinuz")) != "k1" {
@@ -99,13 +99,13 @@ func TestPublishFailsHalfWay(t *testing.T) {
 	if err := os.RemoveAll(obstacle); err != nil {
 		t.Fatal(err)
 	}
-	if err := publish(stagedImage(t, out, "2", files), out); err != nil {
+	if err := Publish(stagedImage(t, out, "2", files), out, vmimage.Manifest); err != nil {
 		t.Fatal(err)
 	}
 	if i, err := vmimage.Open(out).Read(t.Context()); err != nil || i.Version != "2" {
 		t.Errorf("%+v, %v", i, err)
 	}
-	if err := removeTemporary(out); err != nil {
+	if err := RemoveTemporary(out); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := filepath.Glob(filepath.Join(out, ".*")); err != nil || len(names) != 0 {

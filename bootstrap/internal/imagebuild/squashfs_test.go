@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 
 // The key is one of the content: of paths, modes, targets and bytes, and not of times.
 func TestContentKey(t *testing.T) {
-	key := func(change func(r rootFolder) error) string {
+	key := func(change func(r RootFolder) error) string {
 		t.Helper()
 		r := newRoot(t)
-		if err := errors.Join(r.file("/etc/x", "content", 0o644), r.link("/etc/y", "/etc/x"), r.folder("/var", 0o755), change(r)); err != nil {
+		if err := errors.Join(r.File("/etc/x", "content", 0o644), r.Link("/etc/y", "/etc/x"), r.Folder("/var", 0o755), change(r)); err != nil {
 			t.Fatal(err)
 		}
 		k, err := contentKey(string(r), "options")
@@ -24,18 +24,18 @@ func TestContentKey(t *testing.T) {
 		}
 		return k
 	}
-	same := key(func(rootFolder) error { return nil })
-	if got := key(func(r rootFolder) error { return os.Chtimes(r.at("/etc/x"), time.Unix(1, 0), time.Unix(1, 0)) }); got != same {
+	same := key(func(RootFolder) error { return nil })
+	if got := key(func(r RootFolder) error { return os.Chtimes(r.At("/etc/x"), time.Unix(1, 0), time.Unix(1, 0)) }); got != same {
 		t.Error("a time makes another key")
 	}
 	seen := map[string]string{same: "nothing"}
-	for what, change := range map[string]func(r rootFolder) error{
-		"a byte":   func(r rootFolder) error { return os.WriteFile(r.at("/etc/x"), []byte("Content"), 0o644) },
-		"a mode":   func(r rootFolder) error { return os.Chmod(r.at("/etc/x"), 0o755) },
-		"a name":   func(r rootFolder) error { return os.Rename(r.at("/etc/x"), r.at("/etc/z")) },
-		"a target": func(r rootFolder) error { return errors.Join(os.Remove(r.at("/etc/y")), r.link("/etc/y", "/etc/z")) },
-		"a folder": func(r rootFolder) error { return r.folder("/var/lib", 0o755) },
-		"a sticky": func(r rootFolder) error { return os.Chmod(r.at("/var"), os.ModeSticky|0o755) },
+	for what, change := range map[string]func(r RootFolder) error{
+		"a byte":   func(r RootFolder) error { return os.WriteFile(r.At("/etc/x"), []byte("Content"), 0o644) },
+		"a mode":   func(r RootFolder) error { return os.Chmod(r.At("/etc/x"), 0o755) },
+		"a name":   func(r RootFolder) error { return os.Rename(r.At("/etc/x"), r.At("/etc/z")) },
+		"a target": func(r RootFolder) error { return errors.Join(os.Remove(r.At("/etc/y")), r.Link("/etc/y", "/etc/z")) },
+		"a folder": func(r RootFolder) error { return r.Folder("/var/lib", 0o755) },
+		"a sticky": func(r RootFolder) error { return os.Chmod(r.At("/var"), os.ModeSticky|0o755) },
 	} {
 		k := key(change)
 		if other, twice := seen[k]; twice {
@@ -60,7 +60,7 @@ func TestPackRoot(t *testing.T) {
 	}
 	r := newRoot(t)
 	for i, want := range []bool{true, false} {
-		file, fresh, err := packRoot(t.Context(), r, cache, run)
+		file, fresh, err := PackRoot(t.Context(), r, Packing{Cache: cache, Level: 9, Run: run})
 		if err != nil || fresh != want || packed != 1 {
 			t.Fatalf("attempt %d: packed anew: %v, %v; mksquashfs ran %d times", i, fresh, err, packed)
 		}
@@ -68,10 +68,10 @@ func TestPackRoot(t *testing.T) {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
 	}
-	if err := r.file("/etc/new", "", 0o644); err != nil {
+	if err := r.File("/etc/new", "", 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, fresh, err := packRoot(t.Context(), r, cache, run); err != nil || !fresh {
+	if _, fresh, err := PackRoot(t.Context(), r, Packing{Cache: cache, Level: 9, Run: run}); err != nil || !fresh {
 		t.Errorf("changed content: packed anew: %v, %v", fresh, err)
 	}
 	if entries, err := os.ReadDir(filepath.Join(cache, "squashfs")); err != nil || len(entries) != 1 {
@@ -83,13 +83,13 @@ func TestPackRoot(t *testing.T) {
 		}
 		return nil, errors.New("no space")
 	}
-	if err := r.file("/etc/newer", "", 0o644); err != nil {
+	if err := r.File("/etc/newer", "", 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := packRoot(t.Context(), r, cache, failing); err == nil {
+	if _, _, err := PackRoot(t.Context(), r, Packing{Cache: cache, Level: 9, Run: failing}); err == nil {
 		t.Error("a failure isn't told")
 	}
-	if entries, err := os.ReadDir(filepath.Join(cache, "squashfs")); err != nil || len(entries) != 1 || strings.HasPrefix(entries[0].Name(), temporary) {
+	if entries, err := os.ReadDir(filepath.Join(cache, "squashfs")); err != nil || len(entries) != 1 || strings.HasPrefix(entries[0].Name(), Temporary) {
 		t.Errorf("after a failure the cache has %v, %v", entries, err)
 	}
 }

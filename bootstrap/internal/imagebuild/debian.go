@@ -1,4 +1,4 @@
-package main
+package imagebuild
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 	"github.com/croft-edge/croft/pkg/fileid"
 )
 
-// debianPackage is a binary package of one version.
-type debianPackage struct {
-	name, version, architecture string
-	// source is the source package and its version, by which Debian names what is vulnerable.
-	source, sourceVersion string
-	// sha256 is the hash of the package's file.
-	sha256 string
-	// dir is the folder that it is unpacked in.
-	dir string
+// Package is a binary package of one version.
+type Package struct {
+	Name, Version, Architecture string
+	// Source is the source package and its version, by which Debian names what is vulnerable.
+	Source, SourceVersion string
+	// SHA256 is the hash of the package's file.
+	SHA256 string
+	// Dir is the folder that it is unpacked in.
+	Dir string
 }
 
-// archive is Debian's archive as apt on this machine knows it. What is installed here plays no part, and nothing is:
+// Archive is Debian's archive as apt on this machine knows it. What is installed here plays no part, and nothing is:
 // packages are fetched and unpacked into the cache, and their scripts never run.
-type archive struct {
-	run runner
+type Archive struct {
+	run Runner
 	// cache has the unpacked packages, each in a folder with the hash of its file.
 	cache string
 	// empty is a folder with apt's state of a machine on which nothing is installed.
@@ -37,11 +37,15 @@ type archive struct {
 	say   func(format string, args ...any)
 }
 
+// aptListsFolder is where apt keeps its lists of packages.
+const aptListsFolder = "/var/lib/apt/lists"
+
 // listsAge is how old apt's lists may be: an image with an older kernel has known holes.
 const listsAge = 24 * time.Hour
 
-func openArchive(cache string, run runner, say func(format string, args ...any)) (*archive, error) {
-	a := &archive{run: run, cache: filepath.Join(cache, "packages"), empty: filepath.Join(cache, "apt"), lists: "/var/lib/apt/lists", say: say}
+// OpenArchive opens the archive; cache is the folder of the cache, and say tells what takes long.
+func OpenArchive(cache string, run Runner, say func(format string, args ...any)) (*Archive, error) {
+	a := &Archive{run: run, cache: filepath.Join(cache, packagesFolder), empty: filepath.Join(cache, "apt"), lists: aptListsFolder, say: say}
 	for _, dir := range []string{a.cache, a.empty} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
@@ -50,16 +54,17 @@ func openArchive(cache string, run runner, say func(format string, args ...any))
 	return a, os.WriteFile(filepath.Join(a.empty, "status"), nil, 0o644)
 }
 
-// packages are the named packages and all that they depend on, and the kernel's, which comes last and alone: what it
-// depends on is for machines on which it is installed. They are unpacked.
-func (a *archive) packages(ctx context.Context, names []string) (all []debianPackage, kernel debianPackage, err error) {
+// Packages are the named packages and all that they depend on, and the kernel's, which comes last and alone: what it
+// depends on is for machines on which it is installed. newest is the package that depends on the newest kernel of its
+// kind, such as linux-image-amd64. They are unpacked.
+func (a *Archive) Packages(ctx context.Context, newest string, names []string) (all []Package, kernel Package, err error) {
 	if age := a.age(time.Now()); age > listsAge {
 		a.say("apt-get update: the lists of packages are %s old", age.Round(time.Hour))
 		if _, err := a.run(ctx, "", "apt-get", "update", "-qq"); err != nil {
 			a.say("the packages are those of the old lists, without later security updates: %v", err)
 		}
 	}
-	all, kernel, err = a.attempt(ctx, names)
+	all, kernel, err = a.attempt(ctx, newest, names)
 	if err == nil || ctx.Err() != nil {
 		return all, kernel, err
 	}
@@ -68,12 +73,12 @@ func (a *archive) packages(ctx context.Context, names []string) (all []debianPac
 	if _, err := a.run(ctx, "", "apt-get", "update", "-qq"); err != nil {
 		return nil, kernel, err
 	}
-	return a.attempt(ctx, names)
+	return a.attempt(ctx, newest, names)
 }
 
 // age is the time since apt's last update: that of its newest list, or of the folder in which it fetches them. 0 without lists:
 // then apt fails, and they are fetched.
-func (a *archive) age(now time.Time) time.Duration {
+func (a *Archive) age(now time.Time) time.Duration {
 	entries, err := os.ReadDir(a.lists)
 	if err != nil || len(entries) == 0 {
 		return 0
@@ -87,8 +92,8 @@ func (a *archive) age(now time.Time) time.Duration {
 	return now.Sub(newest)
 }
 
-func (a *archive) attempt(ctx context.Context, names []string) (all []debianPackage, kernel debianPackage, err error) {
-	image, err := a.kernelName(ctx)
+func (a *Archive) attempt(ctx context.Context, newest string, names []string) (all []Package, kernel Package, err error) {
+	image, err := a.kernelName(ctx, newest)
 	if err != nil {
 		return nil, kernel, err
 	}
@@ -113,22 +118,22 @@ func (a *archive) attempt(ctx context.Context, names []string) (all []debianPack
 		if !ok {
 			return nil, kernel, fmt.Errorf("cannot find package %s: apt-cache doesn't describe it", name)
 		}
-		p.dir = filepath.Join(a.cache, p.sha256)
+		p.Dir = filepath.Join(a.cache, p.SHA256)
 		all = append(all, p)
 	}
 	return all, all[len(all)-1], a.fetch(ctx, all)
 }
 
 // apt runs a command of apt as on a machine on which nothing is installed.
-func (a *archive) apt(ctx context.Context, name string, args ...string) (string, error) {
+func (a *Archive) apt(ctx context.Context, name string, args ...string) (string, error) {
 	state := []string{"-o", "Dir::State::status=" + filepath.Join(a.empty, "status"), "-o", "Dir::State::extended_states=" + filepath.Join(a.empty, "extended_states")}
 	out, err := a.run(ctx, "", name, append(state, args...)...)
 	return string(out), err
 }
 
-// kernelName is the package of the newest cloud kernel, on which linux-image-cloud-amd64 depends.
-func (a *archive) kernelName(ctx context.Context) (string, error) {
-	text, err := a.apt(ctx, "apt-cache", "depends", "linux-image-cloud-amd64")
+// kernelName is the package of a kernel, on which the package newest depends.
+func (a *Archive) kernelName(ctx context.Context, newest string) (string, error) {
+	text, err := a.apt(ctx, "apt-cache", "depends", newest)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +142,7 @@ func (a *archive) kernelName(ctx context.Context) (string, error) {
 			return f[1], nil
 		}
 	}
-	return "", errors.New("cannot find the kernel: apt has no package linux-image-cloud-amd64; the sources of apt need Debian's main")
+	return "", fmt.Errorf("cannot find the kernel: apt has no package %s; the sources of apt need Debian's main", newest)
 }
 
 // installed is a line of apt-get --simulate: name, version, and the releases that have it. Packages that an update
@@ -169,8 +174,8 @@ func parseSimulation(text string) ([]string, error) {
 var sha256Digits = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // parseDescriptions reads what apt-cache show prints; the keys are NAME=VERSION and NAME.
-func parseDescriptions(text string) (map[string]debianPackage, error) {
-	out := map[string]debianPackage{}
+func parseDescriptions(text string) (map[string]Package, error) {
+	out := map[string]Package{}
 	for stanza := range strings.SplitSeq(text, "\n\n") {
 		fields := map[string]string{}
 		for line := range strings.Lines(stanza) {
@@ -178,22 +183,22 @@ func parseDescriptions(text string) (map[string]debianPackage, error) {
 				fields[name] = strings.TrimSpace(value)
 			}
 		}
-		p := debianPackage{
-			name: fields["Package"], version: fields["Version"], architecture: fields["Architecture"], sha256: fields["SHA256"],
-			source: fields["Package"], sourceVersion: fields["Version"],
+		p := Package{
+			Name: fields["Package"], Version: fields["Version"], Architecture: fields["Architecture"], SHA256: fields["SHA256"],
+			Source: fields["Package"], SourceVersion: fields["Version"],
 		}
-		if p.name == "" {
+		if p.Name == "" {
 			continue
 		}
-		if p.version == "" || p.architecture == "" || !sha256Digits.MatchString(p.sha256) {
-			return nil, fmt.Errorf("cannot take package %s %q: apt-cache names no version, architecture or SHA-256", p.name, p.version)
+		if p.Version == "" || p.Architecture == "" || !sha256Digits.MatchString(p.SHA256) {
+			return nil, fmt.Errorf("cannot take package %s %q: apt-cache names no version, architecture or SHA-256", p.Name, p.Version)
 		}
 		if name, version, ok := strings.Cut(fields["Source"], " "); ok {
-			p.source, p.sourceVersion = name, strings.Trim(version, "()")
+			p.Source, p.SourceVersion = name, strings.Trim(version, "()")
 		} else if name != "" {
-			p.source = name
+			p.Source = name
 		}
-		for _, key := range []string{p.name, p.name + "=" + p.version} {
+		for _, key := range []string{p.Name, p.Name + "=" + p.Version} {
 			if _, twice := out[key]; !twice {
 				out[key] = p
 			}
@@ -203,19 +208,19 @@ func parseDescriptions(text string) (map[string]debianPackage, error) {
 }
 
 // fetch fetches the packages that the cache hasn't, and unpacks each into its folder, which comes by a rename.
-func (a *archive) fetch(ctx context.Context, packages []debianPackage) error {
-	missing, names := map[string]debianPackage{}, []string{}
+func (a *Archive) fetch(ctx context.Context, packages []Package) error {
+	missing, names := map[string]Package{}, []string{}
 	for _, p := range packages {
-		if _, err := os.Stat(p.dir); err == nil {
+		if _, err := os.Stat(p.Dir); err == nil {
 			continue
 		}
-		missing[p.sha256] = p
-		names = append(names, p.name+"="+p.version)
+		missing[p.SHA256] = p
+		names = append(names, p.Name+"="+p.Version)
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	temp, err := os.MkdirTemp(a.cache, temporary)
+	temp, err := os.MkdirTemp(a.cache, Temporary)
 	if err != nil {
 		return err
 	}
@@ -242,30 +247,30 @@ func (a *archive) fetch(ctx context.Context, packages []debianPackage) error {
 		if _, err := a.run(ctx, "", "dpkg-deb", "-x", file, made); err != nil {
 			return err
 		}
-		if err := rename(made, p.dir); err != nil {
+		if err := rename(made, p.Dir); err != nil {
 			return err
 		}
 	}
 	for _, p := range missing {
-		return fmt.Errorf("cannot fetch package %s %s: apt-get has written none with its SHA-256, %s", p.name, p.version, p.sha256)
+		return fmt.Errorf("cannot fetch package %s %s: apt-get has written none with its SHA-256, %s", p.Name, p.Version, p.SHA256)
 	}
 	return nil
 }
 
-// installedPackages are packages that are installed on this machine; they have no hash and no folder.
-func installedPackages(ctx context.Context, run runner, names ...string) ([]debianPackage, error) {
+// InstalledPackages are packages that are installed on this machine; they have no hash and no folder.
+func InstalledPackages(ctx context.Context, run Runner, names ...string) ([]Package, error) {
 	const format = "${Package} ${Version} ${Architecture} ${source:Package} ${source:Version}\n"
 	text, err := run(ctx, "", "dpkg-query", append([]string{"--show", "--showformat=" + format}, names...)...)
 	if err != nil {
 		return nil, err
 	}
-	var out []debianPackage
+	var out []Package
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		if len(f) != 5 {
 			return nil, fmt.Errorf("cannot read what dpkg-query prints: %q", line)
 		}
-		out = append(out, debianPackage{name: f[0], version: f[1], architecture: f[2], source: f[3], sourceVersion: f[4]})
+		out = append(out, Package{Name: f[0], Version: f[1], Architecture: f[2], Source: f[3], SourceVersion: f[4]})
 	}
 	return out, nil
 }
