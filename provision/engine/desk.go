@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/pulse"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/timers"
 	"github.com/croft-edge/croft/provision/uses"
@@ -74,6 +75,7 @@ type notes struct {
 	progress *progress
 	orphans  *drift.Orphans
 	changed  func()
+	pulse    *pulse.Pulse
 }
 
 func newDesk(parts *Config, notes *notes) *desk {
@@ -127,6 +129,7 @@ func (d *desk) round(inputs []input) {
 // isn't), each input is handled again by itself, so that one bad record costs no other.
 func (d *desk) once(inputs []input) {
 	d.now = d.parts.Clock.Read()
+	d.notes.pulse.Moved()
 	errs := make([]error, len(inputs))
 	for i, in := range inputs {
 		errs[i] = supervise.Guard(d.parts.Log, "decide "+in.id, in.do)

@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/logonce"
+	"github.com/croft-edge/croft/provision/pulse"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -49,7 +50,7 @@ func Assemble(c *Config) *Engine {
 	changes := newBroadcast()
 	return &Engine{
 		parts:        c,
-		notes:        &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(c.Orphans), changed: changes.tell},
+		notes:        &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(c.Orphans), changed: changes.tell, pulse: pulse.New("the engine")},
 		changes:      changes,
 		orders:       make(chan order),
 		acknowledged: newMailbox(),
@@ -68,6 +69,12 @@ func (e *Engine) ClockChanged() {
 // Ready reports whether the node has begun to restore its workloads, and accepts
 // the sources' items.
 func (e *Engine) Ready() bool { return e.ready.Load() }
+
+// Alive asks the engine's thread whether it turns, and waits for a second at most. An error says that the thread has been at one step for
+// longer than Limits.Turn, for which a disk that doesn't answer is the usual reason.
+func (e *Engine) Alive(ctx context.Context) error {
+	return e.notes.pulse.Check(ctx, e.parts.Limits.Turn)
+}
 
 // Run restores the node's workloads, then handles the sources' items until ctx is
 // done or all sources have ended and nothing is in flight. It gives effects in
@@ -132,11 +139,13 @@ func (e *Engine) life(work, stop context.Context) {
 		}
 	}()
 	e.live(over, l)
+	e.notes.pulse.Back() // not after a panic
 	whole = true
 }
 
 // live restores, then decides until the end.
 func (e *Engine) live(over context.Context, l *loop) {
+	e.notes.pulse.Left()
 	if !l.restore() {
 		return
 	}
@@ -149,6 +158,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 	for over.Err() == nil && (arriving != nil || l.desk.busy()) {
 		timer := time.NewTimer(l.desk.timers.Wait(e.parts.Clock.Read()))
 		var inputs []input
+		e.notes.pulse.Back()
 		select {
 		case <-over.Done():
 		case a, open := <-arriving:
@@ -173,8 +183,10 @@ func (e *Engine) live(over context.Context, l *loop) {
 			l.desk.panel.acknowledged(e.acknowledged.take())
 		case <-e.clock:
 			l.desk.panel.change(l.desk.uses.All()...)
+		case <-e.notes.pulse.Asked():
 		case <-timer.C:
 		}
+		e.notes.pulse.Left()
 		timer.Stop()
 		l.desk.round(l.more(inputs, arriving))
 	}

@@ -98,6 +98,7 @@ func (l *loop) list() ([]store.Record, bool) {
 			return recs, true
 		}
 		l.parts.Log.Error().Err(err).Int("attempts", failures).Msg("cannot list the records: nothing is done before")
+		l.desk.notes.pulse.Moved() // it goes on, though it doesn't get far
 		if !pause(l.stop, l.parts.Limits.Retry.Delay(failures)) {
 			return nil, false
 		}

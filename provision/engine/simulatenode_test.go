@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/pulse"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -99,7 +100,7 @@ func (s *simulation) boot() {
 		s.fail("cannot make the node: %v", err)
 		return
 	}
-	notes := &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(&s.book), changed: func() {}}
+	notes := &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(&s.book), changed: func() {}, pulse: pulse.New("the engine")}
 	n.desk = newDesk(n.parts, notes)
 	n.checker = &checker{policy: n.parts.Policy, log: n.parts.Log, once: logonce.New(), refusals: n.parts.Refusals}
 	n.beside = &beside{parts: n.parts}

@@ -5,6 +5,7 @@ package daemon
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -14,6 +15,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/watchdog"
 	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/bus/broker"
@@ -69,6 +71,7 @@ type daemon struct {
 	// phases are those of the modules of this process.
 	phases   *phases
 	settings *settings
+	liveness *liveness
 }
 
 // Run runs the process c.Process until ctx is done, then stops its parts in order: inputs from outside
@@ -80,7 +83,7 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	d := &daemon{Config: c, settings: newSettings(c), options: bus.Options{Log: c.Log}, seat: c.ceiling().Settle(c.RunDir, c.Log)}
+	d := &daemon{Config: c, settings: newSettings(c), liveness: &liveness{}, options: bus.Options{Log: c.Log}, seat: c.ceiling().Settle(c.RunDir, c.Log)}
 	defer d.seat.Leave()
 	parts := supervise.New(c.Log)
 	err := d.start(ctx, parts)
@@ -112,6 +115,7 @@ func Run(ctx context.Context, c Config) error {
 
 // start starts the parts of this process. The first to start is the last to stop.
 func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) {
+	d.liveness.watch(parts, d.tell, d.Log)
 	if d.dialer, err = d.host().NewDialer(); err != nil {
 		return err
 	}
@@ -184,6 +188,33 @@ func (d *daemon) tell(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
 		d.Log.Warn().Err(err).Msg("cannot notify the service manager")
 	}
+}
+
+// liveness is whether this process goes on.
+type liveness struct {
+	// shown is the process's view of its engine; none in a process without one.
+	shown atomic.Pointer[view]
+}
+
+// check returns an error while the engine of this process is stuck.
+func (l *liveness) check(ctx context.Context) error {
+	if v := l.shown.Load(); v != nil {
+		return v.alive(ctx)
+	}
+	return nil
+}
+
+// watch tells the service manager that this process goes on, where that wants to hear it.
+func (l *liveness) watch(parts *supervise.Group, tell func(state string), log zerolog.Logger) {
+	every, err := systemd.SdWatchdogEnabled(false)
+	if err != nil || every <= 0 {
+		return
+	}
+	w := watchdog.Watchdog{
+		Every: every, Check: l.check, Tell: func() { tell(systemd.SdNotifyWatchdog) },
+		Fault: func(err error) { log.Error().Err(err).Msg("the service manager isn't told that this process goes on") },
+	}
+	parts.Start(supervise.Part{Name: "watchdog", Again: true, Run: w.Run})
 }
 
 // patience is the pause between attempts to reach a module that is starting.

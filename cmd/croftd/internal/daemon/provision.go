@@ -34,6 +34,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	}})
 	m := newClients(client)
 	v := d.view(m)
+	d.liveness.shown.Store(v)
 	s, err := d.openState(m, v)
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (d *daemon) startHealth(ctx context.Context, parts *supervise.Group, s *sta
 	}
 	read := func(ctx context.Context) (nodestatus.Status, error) { return nodestatus.Read(ctx, s.State()) }
 	listen := func(ctx context.Context) (*health.Server, error) {
-		return health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Modules: d.Modules, Status: read, Log: d.Log})
+		return health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Modules: d.Modules, Alive: d.liveness.check, Status: read, Log: d.Log})
 	}
 	seen, err := listen(ctx)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,49 @@ func told(t *testing.T, conn *net.UnixConn, want string) {
 	n, err := conn.Read(buf)
 	if err != nil || string(buf[:n]) != want {
 		t.Fatalf("the service manager was told %q, %v; want %s", buf[:n], err, want)
+	}
+}
+
+// A node that goes on tells the service manager so, if that asks for it.
+func TestServiceManagersWatchdog(t *testing.T) {
+	conn := manager(t)
+	t.Setenv("WATCHDOG_USEC", "600000")
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	cfg := load(t, map[string]string{"health-listen": "none"})
+	go func() {
+		done <- Run(ctx, Config{Config: cfg, Process: module.Whole, Modules: modules.All(), Log: zerolog.Nop()})
+	}()
+	var told []string
+	var ready time.Time
+	for last := time.Now(); ready.IsZero() || time.Since(ready) < 2*time.Second; {
+		if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 64)
+		n, err := conn.Read(buf)
+		if err != nil {
+			t.Fatalf("after %q: %v", told, err)
+		}
+		told = append(told, string(buf[:n]))
+		switch string(buf[:n]) {
+		case "READY=1":
+			ready = time.Now()
+		case "WATCHDOG=1":
+			if gone := time.Since(last); !ready.IsZero() && gone > 600*time.Millisecond {
+				t.Errorf("it was told after %s", gone)
+			}
+			last = time.Now()
+		}
+	}
+	if n := len(told); n < 7 {
+		t.Errorf("it was told only %q", told)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

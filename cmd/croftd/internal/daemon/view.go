@@ -111,6 +111,14 @@ func (v *view) get() *engineParts {
 	return v.parts
 }
 
+// alive returns an error while the engine is stuck. One that waits for its modules before it is opened isn't.
+func (v *view) alive(ctx context.Context) error {
+	if b := v.get(); b != nil {
+		return b.engine.Alive(ctx)
+	}
+	return nil
+}
+
 // mostLook bounds a look at everything: a module that hangs is shown as it was.
 const mostLook = 4 * time.Second
 

@@ -1,5 +1,5 @@
-// Package health serves a node's health over HTTP: /healthz reports that the process is alive, /readyz
-// whether it takes new reservations and its problems, /metrics the numbers. It is read-only and decides
+// Package health serves a node's health over HTTP: /healthz reports whether the process lives and its
+// engine turns, /readyz whether it takes new reservations and its problems, /metrics the numbers. It is read-only and decides
 // nothing.
 package health
 

@@ -129,6 +129,14 @@ type source struct {
 	mu     sync.Mutex
 	status nodestatus.Status
 	err    error
+	// stuck is what the engine stands at.
+	stuck error
+}
+
+func (s *source) alive(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stuck
 }
 
 func (s *source) read(context.Context) (nodestatus.Status, error) {
@@ -146,7 +154,7 @@ func (s *source) set(f func()) {
 func serve(t *testing.T, s *source) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "health")
-	server, err := health.Listen(t.Context(), health.Config{Modules: modules.All(), Listen: "127.0.0.1:0", File: file, Status: s.read, Log: zerolog.Nop()})
+	server, err := health.Listen(t.Context(), health.Config{Modules: modules.All(), Listen: "127.0.0.1:0", File: file, Alive: s.alive, Status: s.read, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +219,14 @@ func TestHealthzReadyz(t *testing.T) {
 	}
 	if code, _ := get(t, base+"/healthz"); code != 200 {
 		t.Fatal("a process that is alive said it isn't")
+	}
+	s.set(func() { s.stuck = errors.New("cannot go on with the engine") })
+	if code, body := get(t, base+"/healthz"); code != 503 || body != "cannot go on with the engine\n" {
+		t.Fatalf("healthz of a node whose engine is stuck: %d %q", code, body)
+	}
+	s.set(func() { s.stuck = nil })
+	if code, body := get(t, base+"/healthz"); code != 200 || body != "ok\n" {
+		t.Fatalf("healthz of one whose engine goes on again: %d %q", code, body)
 	}
 }
 

@@ -29,6 +29,8 @@ type Config struct {
 	File string
 	// Modules are the node's modules.
 	Modules []module.Descriptor
+	// Alive returns an error while the engine is stuck, within a few seconds.
+	Alive func(ctx context.Context) error
 	// Status reads the node's status.
 	Status func(ctx context.Context) (nodestatus.Status, error)
 	Log    zerolog.Logger
@@ -81,12 +83,18 @@ func (s *Server) handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newCollector(s.Modules, s.Status), seen.Collector("croft_limit_reached_total"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("ok\n"))
-	})
+	mux.HandleFunc("GET /healthz", s.alive)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: 4}))
 	return mux
+}
+
+func (s *Server) alive(w http.ResponseWriter, r *http.Request) {
+	if err := s.Alive(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
