@@ -29,7 +29,7 @@ func (d *disk) usage(ctx context.Context) (Space, error) {
 	if d.space != nil {
 		return d.space(ctx)
 	}
-	root, err := d.root(ctx)
+	root, err := Folder(ctx, d.daemon)
 	if err != nil {
 		return Space{}, err
 	}
@@ -41,9 +41,9 @@ func (d *disk) usage(ctx context.Context) (Space, error) {
 	return Space{Used: (st.Blocks - st.Bfree) * size, Total: st.Blocks * size, Free: st.Bavail * size}, nil
 }
 
-// root is the folder of the snapshotter.
-func (d *disk) root(ctx context.Context) (string, error) {
-	c, err := d.daemon.Client(ctx)
+// Folder is the folder of the snapshotter, which has the unpacked layers.
+func Folder(ctx context.Context, d catalog.Daemon) (string, error) {
+	c, err := d.Client(ctx)
 	if err != nil {
 		return "", catalog.Kinded(err, "reach containerd")
 	}

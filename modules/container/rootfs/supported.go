@@ -23,6 +23,9 @@ func Supported(dir string) error {
 	})
 }
 
+// Namespaces says why this kernel can't make the user namespace of a container; nil when it can.
+func Namespaces() error { return inNamespaces(rangeOf(0), func(int) error { return nil }) }
+
 func try(dir string, userns *os.File) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return failed("make", "a mount namespace", err)

@@ -166,3 +166,9 @@ func Detach(device string) error {
 	}
 	return errors.Wrapf(err, "cannot detach loop device %s", device)
 }
+
+// Try says why this machine has no loop device to give; nil when it has one.
+func Try() error {
+	_, err := free()
+	return err
+}

@@ -43,6 +43,7 @@ func contracts() []contract {
 		of[node.Taps]("taps", node.NetworkModule, node.TapObject, node.TapVersion),
 		of[node.Changes]("changes", "", node.ChangesObject, node.ChangesVersion, "Changes"),
 		of[node.Phase]("phase", "", node.PhaseObject, node.PhaseVersion),
+		of[node.Kernel]("kernel", "", node.KernelObject, node.KernelVersion),
 		of[node.Flists]("flists", node.FlistModule, node.FlistObject, node.FlistVersion),
 		of[node.VMs]("vms", node.VMModule, node.VMObject, node.VMVersion),
 		of[node.VMImages]("vmimages", node.VMModule, node.VMImageObject, node.VMImageVersion),

@@ -28,6 +28,7 @@ func tableOf[C any](methods func(C) bus.Methods, some C) table {
 type (
 	changes = node.Changes
 	phase   = node.Phase
+	kernel  = node.Kernel
 )
 
 // tables are those of all contracts. Their implementations have the contract's methods, and panic in each.
@@ -44,6 +45,7 @@ func tables() []table {
 		tableOf(stubs.NetworkInspectorMethods, node.NetworkInspector(struct{ node.NetworkInspector }{})),
 		tableOf(stubs.TapsMethods, node.Taps(struct{ node.Taps }{})),
 		tableOf(stubs.ChangesMethods, node.Changes(struct{ changes }{})),
+		tableOf(stubs.KernelMethods, node.Kernel(struct{ kernel }{})),
 		tableOf(stubs.PhaseMethods, node.Phase(struct{ phase }{})),
 		tableOf(stubs.FlistsMethods, node.Flists(struct{ node.Flists }{})),
 		tableOf(stubs.VMsMethods, node.VMs(struct{ node.VMs }{})),

@@ -33,6 +33,8 @@ type ModuleSpec struct {
 	// Opened is when it was opened; zero while it doesn't run, and for a process of its own.
 	Opened     time.Time             `json:"opened,omitzero" yaml:"opened,omitempty" protobuf:"7"`
 	Conditions []resources.Condition `json:"conditions" yaml:"conditions" protobuf:"3"`
+	// Kernel is what it lacks of the machine's kernel; nil for a module that needs none of the features that a kernel may be without.
+	Kernel *node.KernelState `json:"kernel,omitempty" yaml:"kernel,omitempty" protobuf:"8"`
 	// State is the JSON document of a module that has none of the members below.
 	State string `json:"state,omitempty" yaml:"state,omitempty" protobuf:"4"`
 
@@ -58,6 +60,9 @@ func (s ModuleSpec) DeepCopy() ModuleSpec {
 	s.Image, s.VM, s.VMImage = clone(s.Image), clone(s.VM), clone(s.VMImage)
 	if s.Storage != nil {
 		s.Storage.BrokenDevices = slices.Clone(s.Storage.BrokenDevices)
+	}
+	if s.Kernel = clone(s.Kernel); s.Kernel != nil {
+		s.Kernel.Lacks = slices.Clone(s.Kernel.Lacks)
 	}
 	if s.Container != nil {
 		s.Container.Missing = slices.Clone(s.Container.Missing)
@@ -106,5 +111,6 @@ func (modules) ResourceDefinition() meta.ResourceDefinitionSpec {
 	return resources.Definition("Modules", resources.Node, nil,
 		resources.Column{Heading: "PHASE", Path: "phase"},
 		resources.Column{Heading: "REASON", Path: "{.conditions[?@.type=='Running'].reason}"},
+		resources.Column{Heading: "LACKS", Path: "{.kernel.lacks[*].feature}"},
 		resources.Column{Heading: "ERROR", Path: "error"})
 }

@@ -38,6 +38,7 @@ func writeTable(w io.Writer, s nodestatus.Status, now time.Time, modules []modul
 			m.Overview(row, s, now)
 		}
 	}
+	writeKernel(row, s.Modules)
 	row("")
 	row("WORKLOAD", "TYPE", "PHASE", "RESULT", "TOLD", "ATTEMPTS", "EXPIRES", "USER", "RESTORED", "CAUSE")
 	for _, x := range s.Workloads {

@@ -132,6 +132,9 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 			spec.Phase = string(module.Running)
 			if here && state.Phase != module.Running {
 				spec.Phase, spec.Reason = string(state.Phase), state.Reason
+				if state.Reason == module.ReasonConstraintUnmet {
+					askKernel(ctx, each, m, spec)
+				}
 				return notAsked(state)
 			}
 			if here {
@@ -141,6 +144,9 @@ func (p *phases) asker(modules []module.Descriptor, m clients) func(ctx context.
 				return nil
 			}
 			err := each.Ask(ctx, m.bus, spec)
+			if err == nil {
+				askKernel(ctx, each, m, spec)
+			}
 			if here {
 				return err
 			}
@@ -166,7 +172,25 @@ func (p *phases) explain(ctx context.Context, of module.Descriptor, m clients, s
 		return failure
 	}
 	spec.Phase, spec.Reason = a.Phase, a.Reason
+	if is.Reason == module.ReasonConstraintUnmet {
+		askKernel(ctx, of, m, spec)
+	}
 	return notAsked(is)
+}
+
+// kernelTime is how long a module may take to say what it lacks of the kernel, which it has at hand.
+const kernelTime = 500 * time.Millisecond
+
+// askKernel asks a module what it lacks of the kernel. A process of an older croft doesn't answer that, which is no fault.
+func askKernel(ctx context.Context, of module.Descriptor, m clients, spec *host.ModuleSpec) {
+	if !of.Kernel {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, kernelTime)
+	defer cancel()
+	if lacks, err := stubs.NewKernelStub(m.bus, of.Bus).Lacks(ctx); err == nil {
+		spec.Kernel = &lacks
+	}
 }
 
 // notAsked is why a module that doesn't run isn't asked.

@@ -66,7 +66,8 @@ func TestAModuleOfAnotherProcessSaysWhyItDoesntRun(t *testing.T) {
 	p := newPhases()
 	var told []module.State
 	p.notify(func(_ string, s module.State) { told = append(told, s) })
-	ask := p.asker([]module.Descriptor{{Name: "one", Bus: "oned", Ask: func(context.Context, zbus.Client, *host.ModuleSpec) error { return answer }}}, clients{bus: client})
+	ask := p.asker([]module.Descriptor{{Name: "one", Bus: "oned", Kernel: true, Ask: func(context.Context, zbus.Client, *host.ModuleSpec) error { return answer }}}, clients{bus: client})
+	lacks := ""
 	is := func(phase, reason string, failure string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -76,12 +77,21 @@ func TestAModuleOfAnotherProcessSaysWhyItDoesntRun(t *testing.T) {
 		if spec.Phase != phase || spec.Reason != reason || fmt.Sprint(err) != failure {
 			t.Errorf("%s %s %v, want %s %s %s", spec.Phase, spec.Reason, err, phase, reason, failure)
 		}
+		switch {
+		case lacks == "" && spec.Kernel != nil:
+			t.Errorf("a module that doesn't tell lacks %+v of the kernel", *spec.Kernel)
+		case lacks != "" && (spec.Kernel == nil || len(spec.Kernel.Lacks) != 1 || spec.Kernel.Lacks[0].Feature != lacks):
+			t.Errorf("it lacks %+v of the kernel, want %s", spec.Kernel, lacks)
+		}
 	}
-	serve := func(is node.ModulePhase) (end func()) {
+	serve := func(is node.ModulePhase, tells bool) (end func()) {
 		t.Helper()
 		server, err := bus.NewServer(b, "oned", bus.Options{Log: zerolog.Nop(), Workers: 1})
 		if err == nil {
 			err = bus.Register[node.Phase](server, bus.Object(node.PhaseObject, node.PhaseVersion), phase{is})
+		}
+		if err == nil && tells {
+			err = bus.Register[node.Kernel](server, bus.Object(node.KernelObject, node.KernelVersion), telling{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -96,14 +106,19 @@ func TestAModuleOfAnotherProcessSaysWhyItDoesntRun(t *testing.T) {
 			}
 		}
 	}
-	for range 2 {
-		end := serve(node.ModulePhase{Phase: "Pending", Reason: module.ReasonConstraintUnmet, Message: "no btrfs"})
+	for _, tells := range []bool{true, false} { // an older croft doesn't
+		if lacks = ""; tells {
+			lacks = "btrfs"
+		}
+		end := serve(node.ModulePhase{Phase: "Pending", Reason: module.ReasonConstraintUnmet, Message: "no btrfs"}, tells)
 		is("Pending", "ConstraintUnmet", "cannot ask it: it is Pending: no btrfs")
 		is("Pending", "ConstraintUnmet", "cannot ask it: it is Pending: no btrfs")
 		end()
-		end = serve(node.ModulePhase{Phase: "Running"})
+		end = serve(node.ModulePhase{Phase: "Running"}, tells)
+		wanted := lacks
+		lacks = ""
 		is("Running", "", "it doesn't answer") // it is there, and fails
-		answer = nil
+		answer, lacks = nil, wanted
 		is("Running", "", "<nil>")
 		answer = away
 		end()
@@ -112,4 +127,12 @@ func TestAModuleOfAnotherProcessSaysWhyItDoesntRun(t *testing.T) {
 	if !slices.Equal(told, []module.State{want, want}) {
 		t.Errorf("told were %+v", told)
 	}
+}
+
+// telling is a module that lacks something of the kernel.
+type telling struct{}
+
+// Lacks implements node.Kernel.
+func (telling) Lacks() (node.KernelState, error) {
+	return node.KernelState{Tried: true, Lacks: []node.KernelLack{{Feature: "btrfs", State: node.KernelMissing}}}, nil
 }

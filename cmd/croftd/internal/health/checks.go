@@ -11,6 +11,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
 	mirrorset "github.com/croft-edge/croft/cmd/croftd/internal/mirrors"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/resources/host"
 )
@@ -21,7 +22,7 @@ const awayAfter = 5 * time.Minute
 // Judge derives readiness for new reservations from a status. Running workloads are kept whatever the
 // result.
 func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) host.ReadinessSpec {
-	checks := []host.Check{started(s), store(s.Store), birth(s.Store), mirrors(s.Mirrors, now), clock(s.Clock), explorer(s, now), bus(s, modules)}
+	checks := []host.Check{started(s), store(s.Store), birth(s.Store), mirrors(s.Mirrors, now), clock(s.Clock), explorer(s, now), bus(s, modules), kernel(s)}
 	for _, m := range modules {
 		if m.Check != nil {
 			checks = append(checks, ofModule(m, s))
@@ -148,6 +149,34 @@ func bus(s nodestatus.Status, modules []module.Descriptor) host.Check {
 		return host.Pass("bus", "every module answers but those that are switched off: "+strings.Join(off, ", "))
 	}
 	return host.Pass("bus", "every module answers")
+}
+
+// kernel never fails: what a lacking feature stops, its module refuses.
+func kernel(s nodestatus.Status) host.Check {
+	var missing, degraded []string
+	tried := true
+	for _, m := range s.Modules {
+		if m.Kernel == nil {
+			continue
+		}
+		tried = tried && m.Kernel.Tried
+		for _, l := range m.Kernel.Lacks {
+			if l.State == node.KernelMissing {
+				missing = append(missing, l.Feature+" ("+l.Effect+")")
+			} else {
+				degraded = append(degraded, l.Feature)
+			}
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return host.Warn("kernel", "the kernel lacks: "+cell.Some(missing))
+	case !tried:
+		return host.Pass("kernel", "not all that croft uses was tried yet")
+	case len(degraded) > 0:
+		return host.Pass("kernel", "it has all that croft needs, and lacks what croft does without: "+cell.Some(degraded))
+	}
+	return host.Pass("kernel", "it has all that croft uses")
 }
 
 func delivery(s nodestatus.Status) host.Check {

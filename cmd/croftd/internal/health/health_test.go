@@ -49,6 +49,11 @@ func well(now time.Time) nodestatus.Status {
 	}
 }
 
+// lacks is what a module tells of the kernel.
+func lacks(tried bool, all ...node.KernelLack) func(*nodestatus.Status) {
+	return func(s *nodestatus.Status) { s.Modules[0].Kernel = &node.KernelState{Tried: tried, Lacks: all} }
+}
+
 // TestReadinessCauses is the specification of /readyz.
 func TestReadinessCauses(t *testing.T) {
 	now := time.Now()
@@ -99,7 +104,10 @@ func TestReadinessCauses(t *testing.T) {
 			s.Storage = nodestatus.Storage{BrokenDevices: []node.BrokenDevice{{Path: "/dev/sda", Cause: "gone"}}}
 		}, "pools", host.Failing, "no pool that works: /dev/sda (gone)"},
 		{"containerd", func(s *nodestatus.Status) { s.Container.Error = "connection refused" }, "containers", host.Warning, "doesn't answer: connection refused"},
-		{"limits", func(s *nodestatus.Status) { s.Container.Missing = []string{"io weight"} }, "containers", host.Warning, "can't hold containers to: io weight"},
+		{"a kernel that wasn't tried", lacks(false), "kernel", host.Good, "not all that croft uses was tried yet"},
+		{"a kernel with all", lacks(true), "kernel", host.Good, "it has all that croft uses"},
+		{"a kernel that lacks what can be done without", lacks(true, node.KernelLack{Feature: "WireGuard", State: node.KernelDegraded, Effect: "slower"}), "kernel", host.Good, "lacks what croft does without: WireGuard"},
+		{"a kernel that lacks something", lacks(false, node.KernelLack{Feature: "WireGuard", State: node.KernelDegraded}, node.KernelLack{Feature: "io weights", State: node.KernelMissing, Effect: "others are slow"}), "kernel", host.Warning, "the kernel lacks: io weights (others are slow)"},
 		{"zdb", func(s *nodestatus.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", host.Warning, "zdb-ssd0-user (it doesn't answer)"},
 		{"undelivered", func(s *nodestatus.Status) { s.Undelivered = 3 }, "results", host.Warning, "3 results wait"},
 		{"a socket", func(s *nodestatus.Status) { s.Unserved = []string{"debug socket: it is a folder"} }, "sockets", host.Warning, "debug socket: it is a folder"},

@@ -60,6 +60,8 @@ type Descriptor struct {
 	Ask func(ctx context.Context, client zbus.Client, s *host.ModuleSpec) error
 	// Changes is whether the module tells on the bus whose things have changed: see node.Changes.
 	Changes bool
+	// Kernel is whether the module tells on the bus what it lacks of the kernel: see node.Kernel, and Instance.Features.
+	Kernel bool
 	// Parts are the module's things that the node's state shows.
 	Parts []Part
 	// Check judges the node's state for /readyz; nil where the only criterion is that the module answers. It gets the

@@ -35,6 +35,8 @@ const (
 type Unmet struct {
 	// What is needed, such as "kernel 5.19 or newer", and what there is instead.
 	What, Is string
+	// Feature is what the kernel lacks; empty where it isn't the kernel's.
+	Feature string
 }
 
 // String says both.
@@ -104,7 +106,8 @@ func (f Facts) NeedsKernel(major, minor int) []Unmet {
 	if n, _ := fmt.Sscanf(f.Kernel, "%d.%d", &has, &hasMinor); n != 2 || has > major || has == major && hasMinor >= minor {
 		return nil
 	}
-	return []Unmet{{fmt.Sprintf("kernel %d.%d or newer", major, minor), f.Kernel}}
+	newer := fmt.Sprintf("kernel %d.%d or newer", major, minor)
+	return []Unmet{{What: newer, Is: f.Kernel, Feature: newer}}
 }
 
 // Needs is unmet by a kernel that lacks a feature.
@@ -112,7 +115,7 @@ func (f Facts) Needs(name Feature) []Unmet {
 	if !f.Lacks[name] {
 		return nil
 	}
-	return []Unmet{{fmt.Sprintf("a kernel with %s", name), f.Kernel + " without it"}}
+	return []Unmet{{What: fmt.Sprintf("a kernel with %s", name), Is: f.Kernel + " without it", Feature: string(name)}}
 }
 
 // NeedsMemory is unmet by a machine with less, in bytes.
@@ -120,5 +123,5 @@ func (f Facts) NeedsMemory(least uint64) []Unmet {
 	if f.Memory == 0 || f.Memory >= least {
 		return nil
 	}
-	return []Unmet{{fmt.Sprintf("a machine with %d MiB of memory", least>>20), fmt.Sprintf("one with %d MiB", f.Memory>>20)}}
+	return []Unmet{{What: fmt.Sprintf("a machine with %d MiB of memory", least>>20), Is: fmt.Sprintf("one with %d MiB", f.Memory>>20)}}
 }

@@ -33,6 +33,9 @@ func (s *Supervisor) fill(m *supervised) {
 	if err == nil {
 		err = s.phase(m)(server)
 	}
+	if err == nil && m.Kernel {
+		err = servesKernel(constraintsOf{s, m})(server)
+	}
 	if err != nil {
 		s.cfg.Log.Error().Str("module", m.Name).Err(err).Msg("cannot answer for a module that doesn't run")
 		return
@@ -59,6 +62,25 @@ type phaseOf struct {
 func (p phaseOf) Phase() (node.ModulePhase, error) {
 	is, _ := p.in.State(p.module.Name)
 	return node.ModulePhase{Phase: string(is.Phase), Reason: is.Reason, Message: is.Message}, nil
+}
+
+// constraintsOf are what a module lacks of the kernel that isn't opened because of that.
+type constraintsOf struct {
+	in     *Supervisor
+	module *supervised
+}
+
+// Lacks implements node.Kernel.
+func (c constraintsOf) Lacks() (node.KernelState, error) {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	out := node.KernelState{Tried: true, Lacks: []node.KernelLack{}}
+	for _, u := range c.module.unmet {
+		if u.Feature != "" {
+			out.Lacks = append(out.Lacks, node.KernelLack{Feature: u.Feature, State: node.KernelMissing, Why: u.String(), Effect: "module " + c.module.Name + " doesn't run"})
+		}
+	}
+	return out, nil
 }
 
 // fillAfter is fill after a module's failure. One that is busy runs in another process, which answers its calls: answers of this

@@ -18,7 +18,9 @@ import (
 	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/kernel"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -54,6 +56,8 @@ func (h Host) NewDialer() (*dial.Dialer, error) {
 // Instance is an open module.
 type Instance struct {
 	Objects []Object
+	// Features are what the module uses of the kernel. They are tried beside the module while it runs.
+	Features []kernel.Feature
 	// Workers is the maximum of concurrent calls; 0 is the bus's default.
 	Workers int
 	// Run works until ctx is done; it is restarted when it ends earlier. It goes on until the calls in
@@ -98,6 +102,10 @@ func (d Descriptor) load(ctx context.Context, h Host, phase Object) (run func(ct
 	if err == nil && len(m.Objects) > 0 { // else it serves nothing, and ends
 		err = phase(server)
 	}
+	watch := kernel.NewWatch(d.Name, m.Features, h.Log)
+	if err == nil && d.Kernel {
+		err = servesKernel(watch)(server)
+	}
 	if err != nil {
 		_ = m.close(ctx)
 		return nil, err
@@ -105,6 +113,9 @@ func (d Descriptor) load(ctx context.Context, h Host, phase Object) (run func(ct
 	return func(ctx context.Context) error {
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
 		var run sync.WaitGroup
+		if d.Kernel {
+			run.Go(func() { _ = supervise.Keep(running, h.Log, "kernel features", supervise.DefaultBackoff(), watch.Run) }) // Keep logs what ends it
+		}
 		if m.Run != nil {
 			run.Go(func() { _ = supervise.Keep(running, h.Log, d.Name, supervise.DefaultBackoff(), m.Run) }) // Keep logs what ends it
 		}
@@ -116,6 +127,11 @@ func (d Descriptor) load(ctx context.Context, h Host, phase Object) (run func(ct
 		}
 		return err
 	}, nil
+}
+
+// servesKernel is the object that tells what a module lacks of the kernel.
+func servesKernel(of node.Kernel) Object {
+	return Serves(node.KernelObject, node.KernelVersion, stubs.KernelMethods(of))
 }
 
 // registered holds that the objects of an open module are those of its descriptor.

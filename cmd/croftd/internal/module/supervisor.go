@@ -98,6 +98,8 @@ type supervised struct {
 	config config.Config
 	off    bool
 	state  State
+	// unmet are the constraints that weren't met at the last look.
+	unmet []Unmet
 	// standIn answers the module's calls while it doesn't run; nil while nobody does. It belongs to the queue's worker of
 	// this module, and to Run after that.
 	standIn *standIn
@@ -343,6 +345,9 @@ func (s *Supervisor) constrained(m *supervised) error {
 		}
 		return err
 	})
+	s.mu.Lock()
+	m.unmet = unmet
+	s.mu.Unlock()
 	if err == nil && len(unmet) > 0 {
 		err = errors.Wrapf(UnmetError(unmet), "cannot open module %s", m.Name)
 	}

@@ -57,6 +57,7 @@ func Descriptor() module.Descriptor {
 		Open:    open,
 		Ask:     askState,
 		Changes: true,
+		Kernel:  true,
 		Parts: []module.Part{
 			{Of: &parts.Container{}, Every: time.Minute, List: listContainers},
 			{Of: &parts.Image{}, Every: time.Minute, List: listImages},
@@ -80,7 +81,7 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 		return nil, err
 	}
 	return &module.Instance{
-		Workers: workers,
+		Workers: workers, Features: m.Features(),
 		Objects: []module.Object{
 			module.Serves(node.ContainerObject, node.ContainerVersion, stubs.ContainersMethods(m.Containers())),
 			module.Serves(node.ImageObject, node.ImageVersion, stubs.ImagesMethods(m.Images())),

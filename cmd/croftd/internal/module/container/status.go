@@ -77,12 +77,10 @@ func check(s nodestatus.Status) host.Check {
 	switch c := s.Container; {
 	case c.Error != "":
 		return host.Warn("containers", "containerd doesn't answer: "+c.Error)
-	case len(c.Missing) > 0:
-		return host.Warn("containers", "this kernel can't hold containers to: "+cell.Some(c.Missing))
 	case c.Runc != "":
-		return host.Pass("containers", "containerd answers, every limit holds, runc is "+c.Runc)
+		return host.Pass("containers", "containerd answers, runc is "+c.Runc)
 	}
-	return host.Pass("containers", "containerd answers, every limit holds")
+	return host.Pass("containers", "containerd answers")
 }
 
 func metrics() []module.Metric {

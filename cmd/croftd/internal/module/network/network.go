@@ -50,6 +50,7 @@ func Descriptor() module.Descriptor {
 			return err
 		},
 		Changes: true,
+		Kernel:  true,
 		Parts:   []module.Part{{Of: &parts.Network{}, Every: time.Minute, List: list}},
 		Table:   writeNetworks,
 	}
@@ -67,6 +68,7 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 		return nil, err
 	}
 	return &module.Instance{
+		Features: network.Features(),
 		Objects: []module.Object{
 			module.Serves(node.NetworkObject, node.NetworkVersion, stubs.NetworksMethods(m.Networks())),
 			module.Serves(node.NetworkInspectorObject, node.NetworkInspectorVersion, stubs.NetworkInspectorMethods(m.Inspector())),

@@ -57,6 +57,7 @@ func Descriptor() module.Descriptor {
 			return err
 		},
 		Changes: true,
+		Kernel:  true,
 		Parts:   []module.Part{{Of: &parts.Pool{}, Every: time.Minute, List: listPools}},
 		Check:   check,
 		Metrics: []module.Metric{
@@ -78,6 +79,7 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 		return nil, err
 	}
 	return &module.Instance{
+		Features: m.Features(),
 		Objects: []module.Object{
 			module.Serves(node.StorageObject, node.StorageVersion, stubs.StorageMethods(m.Storage())),
 			module.Serves(node.VDiskObject, node.VDiskVersion, stubs.VDisksMethods(m.VDisks())),

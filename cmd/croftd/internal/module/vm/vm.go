@@ -62,6 +62,7 @@ func Descriptor() module.Descriptor {
 		Open:        open,
 		Ask:         ask,
 		Changes:     true,
+		Kernel:      true,
 		Parts:       []module.Part{{Of: &parts.VirtualMachine{}, Every: time.Minute, List: list}},
 		Check:       check,
 		Metrics: []module.Metric{
@@ -118,7 +119,7 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 		return nil, err
 	}
 	return &module.Instance{
-		Workers: workers,
+		Workers: workers, Features: vm.Features(m),
 		Objects: []module.Object{
 			module.Serves(node.VMObject, node.VMVersion, stubs.VMsMethods(m)),
 			module.Serves(node.VMImageObject, node.VMImageVersion, stubs.VMImagesMethods(images)),
