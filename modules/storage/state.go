@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -51,13 +52,20 @@ type StateVolume struct {
 	Made bool `json:"made"`
 }
 
-// OpenState mounts the pool with the node's state, where the module will find it, and returns the state's volume. Where no disk of cfg has
-// one, and a disk may be formatted by the rules of Open, a pool and the volume are made on the first such disk. uuid names the pool if
-// several have a state; empty for none.
+// StateWish says which state is wanted.
+type StateWish struct {
+	// UUID names the pool's file system if several have a state; empty for none.
+	UUID string
+	// Make are paths of disks of the configuration on which a new state may be made, in that order; none where only one that is there will do.
+	Make []string
+}
+
+// OpenState mounts the pool with the node's state, where the module will find it, and returns the state's volumes. Where no disk of cfg has
+// one, a pool and the volumes are made on the first disk of wish.Make that may be formatted by the rules of Open.
 //
 // It comes before the module is opened, whose own state lies on that volume: cfg.State isn't used. NotExist where no disk has a state and
 // none may be formatted; Refused where several have one.
-func OpenState(ctx context.Context, cfg Config, uuid string) (StateVolume, error) {
+func OpenState(ctx context.Context, cfg Config, wish StateWish) (StateVolume, error) {
 	if err := cfg.Validate(); err != nil {
 		return StateVolume{}, err
 	}
@@ -69,11 +77,11 @@ func OpenState(ctx context.Context, cfg Config, uuid string) (StateVolume, error
 	mount := cfg.complete().Mounts
 	// What the opener writes down of pools is of no use: the module does it again, in the state.
 	cfg.State, cfg.Mounts = temporary, mount
-	s := stateFinder{opener: &opener{cfg: cfg.complete(), marks: map[string]mark{}}}
+	s := stateFinder{opener: &opener{cfg: cfg.complete(), marks: map[string]mark{}}, wish: wish}
 	if err := os.MkdirAll(s.cfg.poolsDir(), 0o700); err != nil {
 		return StateVolume{}, errors.Wrap(err, "cannot look for the node's state")
 	}
-	found, err := s.find(uuid)
+	found, err := s.find(wish.UUID)
 	if err != nil || found != nil {
 		return s.described(found, false), err
 	}
@@ -84,6 +92,7 @@ func OpenState(ctx context.Context, cfg Config, uuid string) (StateVolume, error
 // stateFinder looks for the pool with the node's state.
 type stateFinder struct {
 	*opener
+	wish StateWish
 	// empty are disks with a pool of croft's on which nothing lies: one that was never finished.
 	empty []PoolSpec
 	// refused says why disks can't become the first pool.
@@ -235,10 +244,7 @@ func emptyPool(path string) (bool, error) {
 
 // make makes a state volume: on a pool that was never finished, or else on the first disk that may be formatted.
 func (s *stateFinder) make(ctx context.Context) (*state, error) {
-	for _, spec := range append(s.empty, s.cfg.Pools...) {
-		if spec.Disk == "" || s.holdsPool(spec) {
-			continue
-		}
+	for _, spec := range s.mayMake() {
 		name, err := s.diskPool(ctx, spec)
 		if err != nil {
 			s.refused = append(s.refused, err.Error())
@@ -255,6 +261,17 @@ func (s *stateFinder) make(ctx context.Context) (*state, error) {
 		why = strings.Join(s.refused, "; ")
 	}
 	return nil, node.Errorf(node.NotExist, "cannot find or make the node's state: %s", why)
+}
+
+// mayMake are the disks on which a state may be made, those with an unfinished one first.
+func (s *stateFinder) mayMake() []PoolSpec {
+	var out []PoolSpec
+	for _, spec := range slices.Concat(s.empty, s.cfg.Pools) {
+		if spec.Disk != "" && slices.Contains(s.wish.Make, spec.Disk) && !s.holdsPool(spec) && !slices.Contains(out, spec) {
+			out = append(out, spec)
+		}
+	}
+	return out
 }
 
 // holdsPool reports whether a disk has a pool of croft's on which something lies: it is another node's, whatever the configuration says.

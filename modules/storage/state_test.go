@@ -45,10 +45,19 @@ func newBooted(t *testing.T, disks int) *booted {
 	return b
 }
 
+// wish allows a state on each disk.
+func (b *booted) wish(uuid string) StateWish {
+	w := StateWish{UUID: uuid}
+	for _, p := range b.cfg.Pools {
+		w.Make = append(w.Make, p.Disk)
+	}
+	return w
+}
+
 // boot finds or makes the state and opens the module on it.
 func (b *booted) boot() (StateVolume, *Module) {
 	b.t.Helper()
-	state, err := OpenState(b.t.Context(), b.cfg, "")
+	state, err := OpenState(b.t.Context(), b.cfg, b.wish(""))
 	check(b.t, err)
 	b.bind(state)
 	return state, opened(b.t, b.cfg)
@@ -162,7 +171,7 @@ func TestStateCrash(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := OpenState(t.Context(), b.cfg, "")
+		_, err := OpenState(t.Context(), b.cfg, b.wish(""))
 		over := err == nil
 		b.cfg.hook = nil
 		b.off(nil)
@@ -203,6 +212,16 @@ func TestStateNeedsAFreeDisk(t *testing.T) {
 		b.cfg.WipeDisks = []string{b.cfg.Pools[0].Disk}
 		b.wantNoState(node.NotExist, "of a node whose state isn't there")
 	})
+	t.Run("an empty disk that wasn't allowed", func(t *testing.T) {
+		b := newBooted(t, 1)
+		before := edges(t, b.cfg.Pools[0].Disk)
+		if _, err := OpenState(t.Context(), b.cfg, StateWish{}); !errors.Is(err, node.NotExist) {
+			t.Error(err)
+		}
+		if edges(t, b.cfg.Pools[0].Disk) != before {
+			t.Error("the disk was changed")
+		}
+	})
 	t.Run("no disk", func(t *testing.T) {
 		b := newBooted(t, 0)
 		b.wantNoState(node.NotExist, "no disk")
@@ -225,7 +244,7 @@ func (b *booted) wantNoState(kind node.Kind, cause string) {
 	for _, p := range b.cfg.Pools {
 		before = append(before, edges(b.t, p.Disk))
 	}
-	_, err := OpenState(b.t.Context(), b.cfg, "")
+	_, err := OpenState(b.t.Context(), b.cfg, b.wish(""))
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), cause) {
 		b.t.Errorf("%v, want %v with %q", err, kind, cause)
 	}
@@ -251,7 +270,7 @@ func TestTwoStates(t *testing.T) {
 	b.cfg.Pools = append(b.cfg.Pools, a.cfg.Pools...)
 	b.wantNoStateOf(one.UUID, other.UUID)
 	for _, want := range []StateVolume{one, other} {
-		got, err := OpenState(t.Context(), b.cfg, want.UUID)
+		got, err := OpenState(t.Context(), b.cfg, b.wish(want.UUID))
 		if err != nil || got.UUID != want.UUID || got.Made {
 			t.Errorf("%+v, %v; want %s", got, err, want.UUID)
 		}
@@ -262,14 +281,14 @@ func TestTwoStates(t *testing.T) {
 		}
 		b.off(nil)
 	}
-	if got, err := OpenState(t.Context(), b.cfg, "00000000-0000-0000-0000-000000000000"); !errors.Is(err, node.Refused) {
+	if got, err := OpenState(t.Context(), b.cfg, b.wish("00000000-0000-0000-0000-000000000000")); !errors.Is(err, node.Refused) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 func (b *booted) wantNoStateOf(uuids ...string) {
 	b.t.Helper()
-	_, err := OpenState(b.t.Context(), b.cfg, "")
+	_, err := OpenState(b.t.Context(), b.cfg, b.wish(""))
 	if !errors.Is(err, node.Refused) {
 		b.t.Fatalf("%v, want a refusal", err)
 	}
@@ -290,7 +309,7 @@ func TestStateAndAnotherNodesPool(t *testing.T) {
 	onDisk(t, m)
 	kill(t, m)
 	check(t, unmountBelow(other.complete().Mounts))
-	state, err := OpenState(t.Context(), b.cfg, "")
+	state, err := OpenState(t.Context(), b.cfg, b.wish(""))
 	if err != nil || state.Disk != b.cfg.Pools[0].Disk {
 		t.Fatalf("%+v, %v", state, err)
 	}

@@ -87,12 +87,15 @@ func (m *Modules) LoadAlias(text string) error {
 
 // LoadForDevices loads the modules of all devices that a sysfs shows, and returns how many modules are new. Drivers of
 // buses make further devices, a moment later: call it again until it loads none. It goes on after a module that can't be
-// loaded; every module's failure is returned once.
-func (m *Modules) LoadForDevices(sys string) (loaded int, err error) {
+// loaded; every module's failure is returned once. Devices whose aliases begin with one of the texts but are left out.
+func (m *Modules) LoadForDevices(sys string, but ...string) (loaded int, err error) {
 	aliases, err := deviceAliases(sys)
 	if err != nil {
 		return 0, err
 	}
+	aliases = slices.DeleteFunc(aliases, func(alias string) bool {
+		return slices.ContainsFunc(but, func(start string) bool { return strings.HasPrefix(alias, start) })
+	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var failed []error
