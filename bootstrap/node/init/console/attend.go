@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -93,12 +94,24 @@ func (d *device) keys(ctx context.Context, out chan<- []key) error {
 	in := make([]byte, 256)
 	var rest []byte
 	for {
-		n, err := d.file.Read(in)
-		if err != nil {
+		wait := time.Time{}
+		if len(rest) > 0 {
+			wait = time.Now().Add(sequenceIn)
+		}
+		if err := d.file.SetReadDeadline(wait); err != nil {
 			return err
 		}
+		n, err := d.file.Read(in)
 		var ks []key
-		if ks, rest = decode(append(rest, in[:n]...)); len(ks) == 0 {
+		switch {
+		case err == nil:
+			ks, rest = decode(append(rest, in[:n]...))
+		case os.IsTimeout(err):
+			ks, rest = alone(rest), nil
+		default:
+			return err
+		}
+		if len(ks) == 0 {
 			continue
 		}
 		select {

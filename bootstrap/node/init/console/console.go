@@ -18,6 +18,8 @@ const (
 	redrawEvery = time.Minute
 	// idleAfter is how long a question or a list waits for a key.
 	idleAfter = time.Minute
+	// sequenceIn is how long the rest of a key's sequence may take, on a slow serial line too.
+	sequenceIn = 50 * time.Millisecond
 	// logLines is how many lines of a log are asked for.
 	logLines = 200
 )

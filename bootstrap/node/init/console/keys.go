@@ -56,10 +56,18 @@ func one(in []byte) (key, int) {
 	return noKey, 1
 }
 
-// sequence reads an escape sequence. ESC alone is a key only if nothing follows it.
+// alone is what the beginning of a sequence is that nothing follows for a while: ESC is a key then.
+func alone(rest []byte) []key {
+	if len(rest) == 1 {
+		return []key{escape}
+	}
+	return nil
+}
+
+// sequence reads an escape sequence.
 func sequence(in []byte) (key, int) {
 	if len(in) == 1 {
-		return escape, 1
+		return noKey, 0
 	}
 	switch in[1] {
 	case 'O':

@@ -10,8 +10,8 @@ import (
 const (
 	// repeatEvery is how often a summary is printed though nothing has changed.
 	repeatEvery = 10 * time.Minute
-	// mostChanges is how many summaries are printed at once when things change, and then one a changeEvery.
-	mostChanges = 5
+	// mostChanges is how many summaries are printed when things change again and again, enough for a start; after them one a changeEvery.
+	mostChanges = 20
 	changeEvery = time.Minute
 	// listed is how many programs, or lines of a log, are printed.
 	listed = 20
