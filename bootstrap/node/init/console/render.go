@@ -68,21 +68,24 @@ func header(v View, w int) []string {
 	if v.Diskless {
 		lines = append(lines, banner("NO DISK: this node runs from memory, everything is lost at power-off", w))
 	}
-	farm := "no farm"
-	if n.Farm != 0 {
-		farm = fmt.Sprintf("farm %d", n.Farm)
-	}
-	if n.ID == "" {
-		farm = ""
-	}
 	return append(lines,
-		row("Node", spread(known(n.ID), farm, w-heading), w),
+		row("Node", spread(known(n.ID), farm(n), w-heading), w),
 		row("Explorer", explorer(v), w),
 		row("Door", known(v.Door), w),
 		row("Clock", clock(v), w),
 		row("Image", image(v), w),
 		row("Machine", fmt.Sprintf("%s free of %s, load %.2f %.2f %.2f", size(v.Free), size(v.Memory), v.Load[0], v.Load[1], v.Load[2]), w),
 		row("Workloads", counters(n), w))
+}
+
+func farm(n Node) string {
+	switch {
+	case n.Farm != 0:
+		return fmt.Sprintf("farm %d", n.Farm)
+	case n.ID == "":
+		return "" // not known yet
+	}
+	return "no farm"
 }
 
 // word is the state of the node in a word.

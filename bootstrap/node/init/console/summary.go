@@ -15,7 +15,7 @@ const (
 func summary(v View) []string {
 	n := v.Node
 	state := fmt.Sprintf("%s, up %s, image %s", word(v), length(v.Uptime), image(v))
-	lines := []string{state, fmt.Sprintf("node %s, farm %d, explorer %s", known(n.ID), n.Farm, explorer(v))}
+	lines := []string{state, strings.Join(strings.Fields("node "+known(n.ID)+" "+farm(n)), " ") + ", explorer " + explorer(v)}
 	if v.Diskless {
 		lines = append(lines, "NO DISK: this node runs from memory, everything is lost at power-off")
 	}
