@@ -47,3 +47,17 @@ func ReadNumber(name string) int64 {
 	n, _ := strconv.ParseInt(ReadText(name), 10, 64)
 	return n
 }
+
+// MemoryBytes is the machine's memory, in bytes; AvailableBytes what of it programs can still have. They are 0 if the kernel doesn't say.
+func MemoryBytes() uint64    { return memory("MemTotal:") }
+func AvailableBytes() uint64 { return memory("MemAvailable:") }
+
+func memory(field string) uint64 {
+	for line := range strings.Lines(ReadText("/proc/meminfo")) {
+		if rest, ok := strings.CutPrefix(line, field); ok {
+			kib, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/internal/guest/service"
+)
+
+// TestCommands holds that the program does nothing by accident: it is on a machine's PATH.
+func TestCommands(t *testing.T) {
+	for _, args := range [][]string{nil, {"run"}, {"halt"}, {"poweroff", "now"}} {
+		var out, errs bytes.Buffer
+		if status := command(args, &out, &errs); status != 2 || errs.Len() == 0 {
+			t.Errorf("%q: status %d, %q", args, status, errs.String())
+		}
+	}
+	var out, errs bytes.Buffer
+	if status := command([]string{"help"}, &out, &errs); status != 0 || !strings.Contains(out.String(), "poweroff") {
+		t.Errorf("help: status %d, %q", status, out.String())
+	}
+}
+
+// TestPrograms holds that each program comes behind those that it needs, and that all parts of croftd are there.
+func TestPrograms(t *testing.T) {
+	var names []string
+	for _, k := range append(carriers(), parts()...) {
+		for _, need := range k.needs {
+			if !slices.Contains(names, need) {
+				t.Errorf("%s needs %s, which doesn't come before it", k.Name, need)
+			}
+		}
+		if k.Ready == nil {
+			t.Errorf("%s is ready without a try", k.Name)
+		}
+		names = append(names, k.Name)
+	}
+	// The folders of croftd's modules have their names, but for the engine's.
+	folders, err := os.ReadDir("../../../cmd/croftd/internal/module")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if f.IsDir() && !slices.Contains(names, f.Name()) {
+			t.Errorf("croftd %s isn't run", f.Name())
+		}
+	}
+}
+
+// TestRedis asks what a redis server says, and what another one would.
+func TestRedis(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	answers := make(chan string, 2)
+	go func() {
+		for answer := range answers {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 100))
+			_, _ = c.Write([]byte(answer))
+			c.Close()
+		}
+	}()
+	defer close(answers)
+	for answer, want := range map[string]string{"+PONG\r\n": "", "-LOADING wait\r\n": "LOADING"} {
+		answers <- answer
+		err := pingRedis(t.Context(), socket)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+	if err := pingRedis(t.Context(), socket+"x"); err == nil {
+		t.Error("a server that isn't there answers")
+	}
+}
+
+func TestHealth(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "health")
+	if err := askHealth(t.Context(), file, "/readyz"); err == nil {
+		t.Error("an engine that hasn't said where it answers is ready")
+	}
+	if err := os.WriteFile(file, []byte(strings.TrimPrefix(server.URL, "http://")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := askHealth(t.Context(), file, "/readyz"); err != nil {
+		t.Error(err)
+	}
+	status = http.StatusServiceUnavailable
+	if err := askHealth(t.Context(), file, "/readyz"); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Error(err)
+	}
+}
+
+// TestStarter holds that a program is started once those that it needs are ready.
+func TestStarter(t *testing.T) {
+	dir := t.TempDir()
+	runner := service.NewRunner(dir, t.Logf)
+	s := newStarter(runner, t.Logf)
+	up := filepath.Join(dir, "up")
+	sleep := []string{"/bin/sleep", "1000"}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.start(ctx, []kept{
+		{Spec: service.Spec{Name: "first", Command: sleep, Ready: func(context.Context) error { _, err := os.Stat(up); return err }}},
+		{Spec: service.Spec{Name: "second", Command: sleep}, needs: []string{"first"}},
+	})
+	defer func() { runner.Stop("first", "second") }()
+	for end := time.Now().Add(time.Minute); runner.Service("first") == nil || runner.Service("first").State().Cause == ""; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the first program isn't tried")
+		}
+	}
+	if runner.Service("second") != nil {
+		t.Error("the second program runs before the first is ready")
+	}
+	if err := os.WriteFile(up, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := waitStarted(ctx, runner, "second"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProblems holds that a problem is said once, and its end too.
+func TestProblems(t *testing.T) {
+	var out bytes.Buffer
+	j := newJournal(&out)
+	j.wrong("disk", errors.New("it is gone"))
+	j.wrong("disk", errors.New("it is gone"))
+	j.wrong("clock", nil)
+	if got := j.current(); len(got) != 1 || got[0] != (problem{"disk", "it is gone"}) || strings.Count(out.String(), "gone") != 1 {
+		t.Errorf("%q, said %q", got, out.String())
+	}
+	j.wrong("disk", nil)
+	if got := j.current(); len(got) != 0 || !strings.Contains(out.String(), "all right") || strings.Contains(out.String(), "clock") {
+		t.Errorf("%q, said %q", got, out.String())
+	}
+	if err := j.logIn(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	j.showOn(nil)
+	j.say("quiet")
+	if strings.Contains(out.String(), "quiet") || j.log.Last(1)[0] == "" {
+		t.Errorf("said %q, the log has %q", out.String(), j.log.Last(1))
+	}
+}
+
+func TestEvent(t *testing.T) {
+	got := parseEvent([]byte("add@/devices/x\x00ACTION=add\x00MODALIAS=pci:v1=2\x00"))
+	if got["ACTION"] != "add" || got["MODALIAS"] != "pci:v1=2" || len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestRecentEnds(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	if got := recent([]time.Time{now.Add(-time.Hour), now.Add(-time.Minute), now}, now); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestImageVersion(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "os-release")
+	if err := os.WriteFile(file, []byte("ID=croft\nVERSION_ID=\"v1.2\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := imageVersion(file); got != "v1.2" {
+		t.Errorf("%q", got)
+	}
+	if got := imageVersion(file + "x"); got != "unknown" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestProcesses finds this one, and no thread of the kernel.
+func TestProcesses(t *testing.T) {
+	all := processes("/proc")
+	if !slices.Contains(all, os.Getpid()) || slices.Contains(all, 2) {
+		t.Errorf("%v", all)
+	}
+}

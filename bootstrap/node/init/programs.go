@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/internal/guest/service"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const (
+	redisSocket      = "/run/redis.sock"
+	busURL           = "unix://" + redisSocket
+	containerdSocket = "/run/containerd/containerd.sock"
+	containerdConfig = "/run/config/containerd.toml"
+	settingsFile     = "/run/config/croftd.yaml"
+	// healthFile gets the address at which the engine's process serves its health.
+	healthFile = runAt + "/health"
+	croftd     = "/usr/bin/croftd"
+	// engine is the program that has the engine.
+	engine = "provision"
+	// patience is how long a program waits for those that it needs before it is started all the same: it waits for them too.
+	patience = time.Minute
+)
+
+// containerdText configures containerd: one socket that only root opens, no Kubernetes, and patience with shims on a busy machine.
+const containerdText = `version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = [
+  "io.containerd.grpc.v1.cri",
+  "io.containerd.cri.v1.images",
+  "io.containerd.cri.v1.runtime",
+  "io.containerd.podsandbox.controller.v1.podsandbox",
+  "io.containerd.nri.v1.nri",
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.tracing.processor.v1.otlp",
+  "io.containerd.internal.v1.tracing",
+]
+
+[grpc]
+  address = "/run/containerd/containerd.sock"
+  uid = 0
+  gid = 0
+
+[debug]
+  address = ""
+  level = "warn"
+
+[metrics]
+  address = ""
+
+[timeouts]
+  "io.containerd.timeout.shim.load" = "15s"
+  "io.containerd.timeout.shim.cleanup" = "15s"
+  "io.containerd.timeout.shim.shutdown" = "15s"
+  "io.containerd.timeout.task.state" = "15s"
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = "/var/lib/containerd/opt"
+`
+
+// imageSettings are the settings of croftd that the image makes.
+func imageSettings() map[string]string {
+	return map[string]string{
+		"bus": busURL, "state-dir": "/var/lib/croft", "run-dir": "/run/croft", "containerd": containerdSocket, "health-file": healthFile,
+		"hooks-dir": configAt + "/hooks.d", "secrets-dir": configAt + "/secrets", "init-binary": "/usr/bin/croft-init", "zdb-binary": "/usr/bin/zdb",
+	}
+}
+
+// kept is a program of a node, with those that it needs.
+type kept struct {
+	service.Spec
+	needs []string
+}
+
+// carriers are the programs that need no settings.
+func carriers() []kept {
+	return []kept{
+		{Spec: service.Spec{Name: "redis", Ready: redisAnswers, Command: []string{
+			"/usr/bin/redis-server", "--port", "0", "--unixsocket", redisSocket, "--unixsocketperm", "700", "--save", "", "--appendonly", "no",
+			"--dir", "/run", "--maxmemory", "256mb", "--maxmemory-policy", "noeviction",
+		}}},
+		{Spec: service.Spec{Name: "containerd", Ready: listens(containerdSocket), Command: []string{"/usr/bin/containerd", "--config", containerdConfig}}},
+	}
+}
+
+// parts are the parts of croftd, each behind those that it needs.
+func parts() []kept {
+	var all []kept
+	for _, m := range []struct {
+		name, bus string
+		needs     []string
+	}{
+		{"identity", node.IdentityModule, []string{"redis"}},
+		{"storage", node.StorageModule, []string{"redis"}},
+		{"monitor", node.MonitorModule, []string{"redis"}},
+		{"debug", node.DebugModule, []string{"redis"}},
+		{"network", node.NetworkModule, []string{"redis"}},
+		{"container", node.ContainerModule, []string{"redis", "containerd", "storage"}},
+		{"zdb", node.ZDBModule, []string{"redis", "storage"}},
+		{"vm", node.VMModule, []string{"redis", "storage"}},
+	} {
+		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.needs})
+	}
+	return append(all, kept{service.Spec{Name: engine, Ready: nodeReady, Command: part(engine)}, []string{"identity", "storage", "monitor"}})
+}
+
+// part is the command of a part of croftd.
+func part(name string) []string { return []string{croftd, name, "--config", settingsFile} }
+
+// starter starts programs, each once those that it needs are ready.
+type starter struct {
+	runner *service.Runner
+	say    func(format string, args ...any)
+	// started are closed when the programs of these names were started.
+	started map[string]chan struct{}
+}
+
+func newStarter(runner *service.Runner, say func(format string, args ...any)) *starter {
+	return &starter{runner: runner, say: say, started: map[string]chan struct{}{}}
+}
+
+// start starts programs, in the background. What they need is among them or was started before.
+func (s *starter) start(ctx context.Context, programs []kept) {
+	for _, k := range programs {
+		s.started[k.Name] = make(chan struct{})
+	}
+	for _, k := range programs {
+		var needed []chan struct{}
+		for _, need := range k.needs {
+			needed = append(needed, s.started[need])
+		}
+		done := s.started[k.Name]
+		go func() {
+			for _, need := range needed {
+				<-need
+			}
+			waitFor(ctx, s.runner, k, s.say)
+			running, err := s.runner.Start(k.Spec)
+			close(done)
+			if err != nil {
+				s.say("%v", err)
+				return
+			}
+			if running.WaitReady(ctx) == nil {
+				s.say("%s is ready", k.Name)
+			}
+		}()
+	}
+}
+
+// waitFor waits until the programs that another one needs are ready, but not for ever.
+func waitFor(ctx context.Context, runner *service.Runner, k kept, say func(format string, args ...any)) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, need := range k.needs {
+		if s := runner.Service(need); s != nil {
+			if err := s.WaitReady(ctx); err != nil {
+				say("%s starts all the same: %v", k.Name, err)
+			}
+		}
+	}
+}
+
+// waitStarted waits until a program is started and ready.
+func waitStarted(ctx context.Context, runner *service.Runner, name string) error {
+	for {
+		if s := runner.Service(name); s != nil {
+			return s.WaitReady(ctx)
+		}
+		if !pause(ctx, lookPause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// lookPause is the time between two looks for a program that isn't started yet.
+const lookPause = 50 * time.Millisecond
+
+// redisAnswers asks redis whether it is there.
+func redisAnswers(ctx context.Context) error { return pingRedis(ctx, redisSocket) }
+
+func pingRedis(ctx context.Context, socket string) error {
+	conn, err := dial(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return errors.Wrap(err, "cannot ask redis")
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && strings.TrimSpace(line) != "+PONG" {
+		err = errors.Errorf("it answers %q", line)
+	}
+	return errors.Wrap(err, "cannot ask redis")
+}
+
+// listens tries whether somebody listens on a socket.
+func listens(socket string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := dial(ctx, socket)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
+func dial(ctx context.Context, socket string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot connect")
+	}
+	if end, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(end); err != nil {
+			conn.Close()
+			return nil, errors.Wrap(err, "cannot connect")
+		}
+	}
+	return conn, nil
+}
+
+// onBus asks a module for its status over the bus.
+func onBus(module string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		client, err := bus.Dial(ctx, busURL, bus.Options{Log: zerolog.Nop()})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		_, err = client.Status(ctx, module)
+		return err
+	}
+}
+
+// nodeReady asks the engine's process whether the node takes reservations.
+func nodeReady(ctx context.Context) error { return askHealth(ctx, healthFile, "/readyz") }
+
+// engineTurns asks the engine's process whether its engine turns.
+func engineTurns(ctx context.Context) error { return askHealth(ctx, healthFile, "/healthz") }
+
+// askHealth asks the engine's process, which has written the address where it answers into a file.
+func askHealth(ctx context.Context, file, path string) error {
+	address, err := os.ReadFile(file)
+	if err != nil {
+		return errors.Wrap(err, "cannot ask the engine: its process hasn't written down where it answers")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+strings.TrimSpace(string(address))+path, nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return errors.Wrap(err, "cannot ask the engine")
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.Errorf("%s answers %s", path, answer.Status)
+	}
+	return nil
+}

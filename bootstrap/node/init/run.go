@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/bootstrap/node/init/settings"
+	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/internal/guest/cmdline"
+	"github.com/croft-edge/croft/internal/guest/kmod"
+	"github.com/croft-edge/croft/internal/guest/service"
+	"github.com/croft-edge/croft/internal/nodeimage"
+	"github.com/croft-edge/croft/pkg/atomicfile"
+)
+
+const (
+	// manifestFile and imageKeyFile are the running image's, in its root file system.
+	imageKeyFile = "/usr/share/croft/image.pub"
+	// lastGoodFile has the settings with which the node was ready at an earlier boot, in its state.
+	lastGoodFile = "/var/lib/init/croftd.yaml"
+	// modulesAt has the kernel's modules.
+	modulesAt = "/lib/modules"
+)
+
+// machine is a booted node.
+type machine struct {
+	*journal
+	*events
+	line     cmdline.Line
+	settings settings.Settings
+	modules  *kmod.Modules
+	runner   *service.Runner
+	power    *power
+	// disks are what the node runs on; nil before that is decided.
+	disks atomic.Pointer[diskState]
+	// version is the image's, slot that of the running one; empty where the network brought it.
+	version, slot string
+}
+
+// events are what happens on a machine.
+type events struct {
+	// devices is told of each device that appears or goes, networks of each change of the network, upgrades when another image is to be looked for
+	// at once.
+	devices, networks, upgrades *changed
+	// drivers is closed once the drivers of the machine's devices are loaded, wasReady once the node was ready.
+	drivers, wasReady chan struct{}
+}
+
+func newEvents() *events {
+	return &events{newChanged(), newChanged(), newChanged(), make(chan struct{}), make(chan struct{})}
+}
+
+// run boots the node and runs it. It returns only with an error.
+func run(ctx context.Context) error {
+	m := &machine{
+		journal: newJournal(kernelConsole()), events: newEvents(), version: imageVersion("/etc/os-release"), slot: os.Getenv(nodeimage.SlotVariable),
+	}
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
+	m.readSettings(ctx)
+	m.boundTrial(ctx)
+	net := m.startNetwork(ctx)
+	m.power.listen(m.upgrades.tell)
+	m.showScreen(ctx, net)
+	if err := m.openState(ctx); err != nil {
+		return err
+	}
+	m.startClock(ctx, net)
+	if err := m.startPrograms(ctx); err != nil {
+		return err
+	}
+	m.whenReady(ctx)
+	m.keepUpgraded(ctx)
+	m.watch(ctx)
+	return errors.New("nothing is left to do")
+}
+
+// startPrograms starts the node's programs. What needs no settings starts while they are checked.
+func (m *machine) startPrograms(ctx context.Context) error {
+	if err := atomicfile.WriteFile(containerdConfig, []byte(containerdText), 0o600); err != nil {
+		return err
+	}
+	started := newStarter(m.runner, m.say)
+	started.start(ctx, carriers())
+	if err := m.writeSettings(ctx); err != nil {
+		return err
+	}
+	started.start(ctx, parts())
+	return nil
+}
+
+// prepare makes a machine of what stage 1 has left: the kernel's file systems, drivers, limits.
+func (m *machine) prepare(ctx context.Context) (err error) {
+	m.say("init runs")
+	if err := mountKernel(); err != nil {
+		return err
+	}
+	m.runner = service.NewRunner("/run", m.say)
+	m.runner.PIDsIn(runAt)
+	left, err := service.EndLeftovers(runAt)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		m.say("init was started again; ended what it had left: %s", strings.Join(left, ", "))
+	}
+	m.power = &power{journal: m.journal, runner: m.runner, before: func() {}}
+	m.wrong("control groups", shareControllers())
+	if m.line, err = cmdline.Read(); err != nil {
+		return err
+	}
+	release := guest.ReadText("/proc/sys/kernel/osrelease")
+	if m.modules, err = kmod.Open(filepath.Join(modulesAt, release)); err != nil {
+		return err
+	}
+	m.once(ctx, "drivers", func(ctx context.Context) error {
+		loadFirst(m.modules, m.say)
+		close(m.drivers)
+		m.devices.tell()
+		m.say("drivers are loaded")
+		m.startWatchdog(ctx)
+		select {
+		case <-ctx.Done():
+		case <-m.wasReady:
+		case <-after(patience):
+		}
+		loadLater(m.modules, m.say)
+		return nil
+	})
+	for _, fault := range setKernel() {
+		m.say("%v", fault)
+	}
+	m.wrong("loopback", guest.LinkUp("lo"))
+	m.keep(ctx, "hotplug", func(ctx context.Context) error { return hotplug(ctx, m.modules, m.devices.tell) })
+	return nil
+}
+
+// readSettings joins what the operator says. Faults are shown; writeSettings decides what becomes of them.
+func (m *machine) readSettings(ctx context.Context) {
+	file, err := m.operatorsFile(ctx)
+	m.wrong("configuration partition", err)
+	var faults []error
+	m.settings, faults = settings.Read(m.line, file)
+	for _, fault := range faults {
+		m.wrong(aboutSettings, fault)
+	}
+}
+
+// operatorsFile is the operator's file, nil if there is none. Its disk may come late; a machine whose command line has settings doesn't wait
+// for one.
+func (m *machine) operatorsFile(ctx context.Context) ([]byte, error) {
+	var until time.Time
+	for {
+		next := m.devices.next()
+		file, found, err := readConfigPartition()
+		if found || err != nil || ctx.Err() != nil {
+			return file, err
+		}
+		if m.driversLoaded() {
+			if until.IsZero() {
+				until = time.Now().Add(lateConfig)
+			}
+			if len(m.line.Below(settings.Prefix)) > 0 || time.Now().After(until) {
+				return nil, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-next:
+		case <-after(lookPause):
+		}
+	}
+}
+
+// lateConfig is how long the disk with the operator's file may take to appear after the drivers are loaded.
+const lateConfig = 5 * time.Second
+
+// writeSettings writes croftd's settings and has croftd check them. Wrong settings are never run with: a node that has been ready before
+// keeps its last good ones, and another one waits for its operator.
+func (m *machine) writeSettings(ctx context.Context) error {
+	image := imageSettings()
+	for name, value := range m.diskSettings() {
+		image[name] = value
+	}
+	raw, err := m.settings.File(image)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.WriteFile(settingsFile, raw, 0o600); err != nil {
+		return err
+	}
+	last, lastErr := os.ReadFile(lastGoodFile)
+	if lastErr == nil && bytes.Equal(last, m.stamped(raw)) {
+		return nil // this image was ready with them
+	}
+	wrong := m.faults(ctx)
+	if wrong == nil {
+		return nil
+	}
+	m.wrong(aboutSettings, wrong)
+	if lastErr != nil {
+		return m.waitForOperator(ctx, errors.New("the settings are wrong, and there are none of an earlier boot"))
+	}
+	m.say("the node runs with the settings of its last good boot")
+	return atomicfile.WriteFile(settingsFile, last, 0o600)
+}
+
+// stamped are settings with the image that they were good for, in a comment.
+func (m *machine) stamped(raw []byte) []byte {
+	return append([]byte("# image "+m.version+"\n"), bytes.TrimPrefix(raw, []byte("# image "+m.version+"\n"))...)
+}
+
+// faults are what is wrong with the settings; nil for nothing.
+func (m *machine) faults(ctx context.Context) error {
+	m.mu.Lock()
+	text, own := m.problems[aboutSettings]
+	m.mu.Unlock()
+	if own {
+		return errors.New(text)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, croftd, "config", "check", settingsFile).CombinedOutput()
+	if err != nil {
+		return errors.Errorf("%s", strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// waitForOperator shows why the node doesn't run, for as long as the machine does: starting it again wouldn't change anything.
+func (m *machine) waitForOperator(ctx context.Context, why error) error {
+	m.wrong("node", why)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// whenReady does what waits for the node's first readiness: the settings are good, the image is kept, a test's program runs.
+func (m *machine) whenReady(ctx context.Context) {
+	m.once(ctx, "readiness", func(ctx context.Context) error {
+		if err := waitStarted(ctx, m.runner, engine); err != nil {
+			return err
+		}
+		close(m.wasReady)
+		m.say("the node is ready")
+		m.wrong(aboutUpgrade, m.keepImage())
+		if raw, err := os.ReadFile(settingsFile); err == nil {
+			m.wrong("settings of this boot", atomicfile.WriteFile(lastGoodFile, m.stamped(raw), 0o600))
+		}
+		return m.runTest(ctx)
+	})
+}
+
+// driversLoaded reports whether the drivers of the machine's devices are loaded.
+func (m *machine) driversLoaded() bool {
+	select {
+	case <-m.drivers:
+		return true
+	default:
+		return false
+	}
+}
+
+// imageVersion is the version of the running image, as its file os-release has it.
+func imageVersion(file string) string {
+	for line := range strings.Lines(guest.ReadText(file)) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "VERSION_ID="); ok {
+			return strings.Trim(value, `"'`)
+		}
+	}
+	return "unknown"
+}
+
+// imageKey is the key that images must be signed by; nil where none is built in.
+func imageKey() (ed25519.PublicKey, error) {
+	text, err := os.ReadFile(imageKeyFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the key of images")
+	}
+	return nodeimage.DecodeKey(text)
+}
+
+// pause waits, or returns false when ctx is done.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-after(d):
+		return true
+	}
+}
