@@ -325,13 +325,16 @@ func (w *worker) given(f *family) func(*lease.Lease) {
 		before := f.lease
 		f.lease, f.settled = l, true
 		w.mu.Unlock()
+		w.poke()
+		if before != nil && l != nil && same(before, l) {
+			return
+		}
 		switch {
 		case l == nil && before != nil:
 			w.cfg.Log.Warn().Str("server", before.Server).Msg("a lease has ended: its addresses are given up")
-		case l != nil && (before == nil || !same(before, l)):
+		case l != nil:
 			event(w.cfg.Log.Info(), l).Msg("a lease is held")
 		}
-		w.poke()
 		w.tell()
 	}
 }
