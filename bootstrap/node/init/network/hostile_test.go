@@ -93,7 +93,6 @@ func TestHostileServer(t *testing.T) {
 		{name: "options that end early", raw: func(r *dhcpv4.DHCPv4) []byte { return append(r.ToBytes()[:240], 121, 255, 33, 1) }, refused: "no DHCP server answers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			s := w.serve(addressed(w.cable("eth0"), "192.0.2.1/24"), func(_, r *dhcpv4.DHCPv4) bool {
 				if c.change != nil {

@@ -53,7 +53,9 @@ func (l *syncedLog) String() string {
 	return l.text.String()
 }
 
+// newWorld makes one. Its test waits most of the time, and so goes beside others.
 func newWorld(t *testing.T) *world {
+	t.Parallel()
 	lab := netlab.New(t)
 	w := &world{t: t, lab: lab, node: lab.Namespace("node"), dir: t.TempDir(), log: &syncedLog{}}
 	t.Cleanup(func() {
@@ -218,7 +220,7 @@ func (s *server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	conn.WriteTo(reply.ToBytes(), peer)
 }
 
-// prefix4 is the address of a server.
+// addressed gives a machine addresses.
 func addressed(ns *netlab.Namespace, addresses ...string) *netlab.Namespace {
 	for _, a := range addresses {
 		ns.Addr("eth0", a)

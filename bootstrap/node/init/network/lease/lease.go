@@ -19,8 +19,8 @@ const (
 	MostDomains   = 6
 	// mostDomain is a domain's most characters, as in DNS.
 	mostDomain = 253
-	// LeastMTU is IPv6's: with less the kernel ends IPv6 on the interface. MostMTU is an IP packet's most.
-	LeastMTU, MostMTU = 1280, 65535
+	// LeastMTU is IPv6's: with less the kernel ends IPv6 on the interface.
+	LeastMTU = 1280
 	// Least is the shortest lease that is accepted. Longest is the longest: one of 68 years and less than for ever is that too.
 	Least   = 4 * time.Second
 	Longest = 1 << 31 * time.Second
