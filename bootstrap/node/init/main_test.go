@@ -178,16 +178,19 @@ func TestRecentEnds(t *testing.T) {
 	}
 }
 
-func TestImageVersion(t *testing.T) {
+func TestRelease(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "os-release")
 	if err := os.WriteFile(file, []byte("ID=croft\nVERSION_ID=\"v1.2\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := imageVersion(file); got != "v1.2" {
+	if got := release(file, "VERSION_ID"); got != "v1.2" {
 		t.Errorf("%q", got)
 	}
-	if got := imageVersion(file + "x"); got != "unknown" {
+	if got := release(file+"x", "VERSION_ID"); got != "" {
 		t.Errorf("%q", got)
+	}
+	if got := imageBuilt(file); !got.IsZero() {
+		t.Errorf("built at %s", got)
 	}
 }
 

@@ -33,9 +33,18 @@ const (
 type power struct {
 	journal *journal
 	runner  *service.Runner
-	// before is called first: it has the watchdog watch no more, and others write down what they keep.
-	before func()
-	once   sync.Once
+	once    sync.Once
+
+	mu sync.Mutex
+	// before are called first: the watchdog watches no more, and what is to be kept is written down.
+	before []func()
+}
+
+// atEnd has f called when the machine is about to end in order.
+func (p *power) atEnd(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before = append(p.before, f)
 }
 
 // order sends an order to process 1, which passes it on.
@@ -89,7 +98,12 @@ func (p *power) end(why string, how int) {
 
 // stop ends the node's parts, then workloads, then what carries them, and unmounts what can be.
 func (p *power) stop() {
-	p.before()
+	p.mu.Lock()
+	before := p.before
+	p.mu.Unlock()
+	for _, f := range before {
+		f()
+	}
 	// The engine first: it would restore what goes.
 	p.runner.Stop(engine)
 	var parts []string

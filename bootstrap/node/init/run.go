@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"os"
@@ -62,7 +63,7 @@ func newEvents() *events {
 // run boots the node and runs it. It returns only with an error.
 func run(ctx context.Context) error {
 	m := &machine{
-		journal: newJournal(kernelConsole()), events: newEvents(), version: imageVersion("/etc/os-release"), slot: os.Getenv(nodeimage.SlotVariable),
+		journal: newJournal(kernelConsole()), events: newEvents(), version: cmp.Or(release(releaseFile, "VERSION_ID"), "unknown"), slot: os.Getenv(nodeimage.SlotVariable),
 	}
 	if err := m.prepare(ctx); err != nil {
 		return err
@@ -114,7 +115,7 @@ func (m *machine) prepare(ctx context.Context) (err error) {
 	if len(left) > 0 {
 		m.say("init was started again; ended what it had left: %s", strings.Join(left, ", "))
 	}
-	m.power = &power{journal: m.journal, runner: m.runner, before: func() {}}
+	m.power = &power{journal: m.journal, runner: m.runner}
 	m.wrong("control groups", shareControllers())
 	if m.line, err = cmdline.Read(); err != nil {
 		return err
@@ -270,14 +271,17 @@ func (m *machine) driversLoaded() bool {
 	}
 }
 
-// imageVersion is the version of the running image, as its file os-release has it.
-func imageVersion(file string) string {
+// releaseFile describes the running image.
+const releaseFile = "/etc/os-release"
+
+// release is a value of a file os-release; empty if it isn't there.
+func release(file, name string) string {
 	for line := range strings.Lines(guest.ReadText(file)) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "VERSION_ID="); ok {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+"="); ok {
 			return strings.Trim(value, `"'`)
 		}
 	}
-	return "unknown"
+	return ""
 }
 
 // imageKey is the key that images must be signed by; nil where none is built in.

@@ -28,11 +28,11 @@ func (m *machine) startWatchdog(ctx context.Context) {
 	}
 	m.say("watchdog: %s, %d s", device.Name(), watchdog.Timeout)
 	// An orderly end takes longer than the watchdog's time.
-	m.power.before = func() {
+	m.power.atEnd(func() {
 		if err := device.Close(); err != nil {
 			m.say("%v", err)
 		}
-	}
+	})
 	m.keep(ctx, "watchdog", func(ctx context.Context) error {
 		for pause(ctx, petEvery) {
 			if err := device.Pet(); err != nil {
