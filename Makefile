@@ -57,6 +57,21 @@ test-kubernetes: setup-tests kubernetes-image kubectl ## the image of Kubernetes
 	@$(TRIMPATH); $(UNCHROOT) go test -tags kubernetes -v -count=1 -timeout 30m ./bootstrap/kubernetes/e2e \
 	  -image $(BIN)/kubernetes -kubectl $(BIN)/kubectl
 
+# UEFI, beside the image and what all tests need.
+BOOT_PACKAGES := ovmf
+BOOT_TEST := $(UNCHROOT) go test -v -count=1
+BOOT_FLAGS := ./bootstrap/node/e2e -image $(BIN)/node -keep $(BIN)/test-boot
+
+.PHONY: test-boot
+test-boot: setup-tests image ## the boot image in QEMU, by BIOS and UEFI: workloads, power cuts without an explorer, killed parts, two nodes, budgets
+	@bootstrap/setup $(BOOT_PACKAGES)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot -timeout 30m $(BOOT_FLAGS)
+
+.PHONY: test-boot-long
+test-boot-long: setup-tests image ## 20 power cuts at random moments while reservations flow; half an hour
+	@bootstrap/setup $(BOOT_PACKAGES)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot,long -run '^TestPowerCuts$$' -timeout 60m $(BOOT_FLAGS)
+
 .PHONY: demo-kubernetes
 demo-kubernetes: setup build kubernetes-image kubectl ## a Kubernetes cluster on a node, in front of you: from a reservation to a pod
 	@bootstrap/setup openssh-client
@@ -140,7 +155,7 @@ race: test ## the same as test: the race detector is always on
 .PHONY: lint
 lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	@$(TRIMPATH); go vet ./... && go vet -tags kubernetes ./bootstrap/kubernetes/e2e
+	@$(TRIMPATH); go vet ./... && go vet -tags kubernetes ./bootstrap/kubernetes/e2e && go vet -tags boot,long ./bootstrap/node/e2e
 	@go mod tidy -diff
 	@cd bootstrap/s3server && go vet . && go mod tidy -diff
 	@go run ./pkg/bus/stubgen -check

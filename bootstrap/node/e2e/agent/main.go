@@ -6,6 +6,8 @@
 //	POST /run               runs a command, JSON as Command, and answers with an Outcome
 //	GET  /file?path=        a file's content
 //	PUT  /file?path=        replaces a file's content
+//	GET  /get?url=          another server's answer, of any status
+//	POST /sync              writes all to the disks
 //
 // It is no part of a node's image.
 package main
@@ -93,7 +95,25 @@ func routes() http.Handler {
 		}
 		return struct{}{}, os.WriteFile(r.URL.Query().Get("path"), raw, 0o600)
 	})
+	answer("GET /get", get)
+	answer("POST /sync", func(*http.Request) (any, error) {
+		syscall.Sync()
+		return struct{}{}, nil
+	})
 	return mux
+}
+
+func get(r *http.Request) (any, error) {
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.FormValue("url"), nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return io.ReadAll(io.LimitReader(res.Body, 16<<20))
 }
 
 func run(r *http.Request) (any, error) {

@@ -56,6 +56,17 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+func TestGet(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	if got := ask(t, http.MethodGet, "/get?url="+url.QueryEscape(server.URL), nil, http.StatusOK); string(got) != "not ready\n" {
+		t.Errorf("the answer is %q", got)
+	}
+	ask(t, http.MethodPost, "/sync", nil, http.StatusOK)
+}
+
 func TestProcesses(t *testing.T) {
 	cmd := exec.Command("sleep", "300")
 	if err := cmd.Start(); err != nil {
@@ -63,7 +74,7 @@ func TestProcesses(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	defer cmd.Process.Kill() //nolint:errcheck // it may have ended
+	defer cmd.Process.Kill()
 	var all []Process
 	if err := json.Unmarshal(ask(t, http.MethodGet, "/processes", nil, http.StatusOK), &all); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ const (
 )
 
 // smallGuest is a machine with the guest of package vmguest, and a careless disk.
-func smallGuest(t *testing.T) (*machine.Machine, *vmguest.Client) {
+func smallGuest(t *testing.T, bridged bool) (*machine.Machine, *vmguest.Client) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "croft-")
 	if err != nil {
@@ -57,19 +57,25 @@ func smallGuest(t *testing.T) (*machine.Machine, *vmguest.Client) {
 	}
 	guest := vmguest.Build(t)
 	host := netlab.New(t).Namespace("host")
+	network, address := machine.Network{TCP: []int{80}, MAC: mac}, "127.0.0.1"
+	if bridged {
+		host.Bridge("br0")
+		host.Addr("br0", "10.0.2.2/24")
+		network, address = machine.Network{Bridge: "br0", MAC: mac}, "10.0.2.15"
+	}
 	m := machine.New(t, machine.Config{
 		Name: "m", Dir: dir, Namespace: host, MemoryMiB: 192,
 		Boot:    machine.Boot{Kernel: guest.Kernel, Initrd: guest.Initrd, Append: "console=ttyS0 panic=1 " + vmguest.CheapBoot + " " + clock},
 		Disks:   []machine.Disk{{Serial: "config", Image: config, ReadOnly: true}, {Serial: "data", Image: disk, Careless: true}},
-		Network: machine.Network{TCP: []int{80}, MAC: mac},
+		Network: network,
 	})
-	return m, vmguest.NewClient(host.Path(), "127.0.0.1")
+	return m, vmguest.NewClient(host.Path(), address)
 }
 
 // TestPowerCut holds what the tests of the node rely on: flushed data outlive a power cut, the screen can be pictured, and the power
 // button switches the machine off.
 func TestPowerCut(t *testing.T) {
-	m, client := smallGuest(t)
+	m, client := smallGuest(t, false)
 	ctx, cancel := context.WithTimeout(context.Background(), late)
 	defer cancel()
 	for boot := range 2 {
@@ -109,6 +115,20 @@ func TestPowerCut(t *testing.T) {
 	m.PowerButton(late)
 	if m.Running() {
 		t.Error("the machine runs after its power button was pressed")
+	}
+}
+
+// TestSwitch has a machine on a bridge, also after a power cut.
+func TestSwitch(t *testing.T) {
+	m, client := smallGuest(t, true)
+	ctx, cancel := context.WithTimeout(context.Background(), late)
+	defer cancel()
+	for range 2 {
+		m.PowerOn()
+		if _, err := client.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+		m.Cut(rand.New(rand.NewPCG(1, 2)))
 	}
 }
 

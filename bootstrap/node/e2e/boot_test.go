@@ -1,0 +1,109 @@
+//go:build boot
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/bootstrap/node/e2e/machine"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// TestBIOS has a machine boot from a CD by BIOS, lose its power and its explorer, and come back; then each of its parts is killed.
+func TestBIOS(t *testing.T) {
+	s := newSite(t)
+	st := newStory(s, machine.Boot{Image: s.medium("croft.iso")})
+	st.tell()
+	st.killParts()
+	st.end()
+}
+
+// TestUEFI does the same from a USB stick by UEFI; then a record is damaged while the machine is off.
+func TestUEFI(t *testing.T) {
+	s := newSite(t)
+	st := newStory(s, machine.Boot{Image: s.medium("croft.img"), USB: true, UEFI: true})
+	st.tell()
+	st.damage()
+	st.end()
+}
+
+// story is what a node goes through.
+type story struct {
+	*site
+	n *node
+	u *tenant
+	p *place
+	// counts are the workloads that the node should have.
+	counts map[string]int64
+}
+
+func newStory(s *site, b machine.Boot) *story {
+	return &story{site: s, n: s.node("n1", "203.0.113.11", options{boot: b}), counts: map[string]int64{"network": 1, "volume": 1, "container": 1, "zdb": 1}}
+}
+
+func (st *story) tell() {
+	st.Helper()
+	st.n.m.PowerOn()
+	st.n.register()
+	st.u = newTenant(st.site, st.n)
+	st.p = st.u.places[0]
+	st.p.answers()
+	st.p.note("before the power cut")
+	at := st.ZDBResult(st.p.zdb)
+	address := nodetest.ZDBAddress(workload.ZDBResult{IP: st.n.ip, Port: at.Port})
+	expired := st.Expiring(time.Minute, func(d time.Duration) *workload.Reservation { return st.Push(st.Volume(st.n.ID, 1, d)) })
+	st.n.hand.sync()
+
+	st.p.cutWhileWriting()
+	st.StopExplorer()
+	if left := time.Until(expired.Expires()); left > 0 {
+		st.Logf("the machine stays off for %s, until a reservation has ended", left.Round(time.Second))
+		<-time.After(left)
+	}
+
+	began := time.Now()
+	st.n.m.PowerOn()
+	st.p.answers()
+	st.Logf("without an explorer the container is back %s after the machine was switched on", since(began))
+	st.n.agent()
+	st.p.noted("before the power cut")
+	st.p.kept(address, at.Namespace)
+	runs := st.running()
+
+	st.StartExplorer()
+	for _, r := range st.p.all() {
+		st.Result(r, workload.StateOK)
+	}
+	st.Result(expired, workload.StateExpired)
+	st.n.settled(st.counts)
+	if now := st.running(); now != runs {
+		st.Errorf("the explorer's return has restarted the workloads: they were %s, they are %s", runs, now)
+	}
+	st.p.answers()
+	st.p.noted("before the power cut")
+}
+
+// running names the processes of the container and of zdb, of which there is one each.
+func (st *story) running() string {
+	st.Helper()
+	out := ""
+	for _, program := range []string{"server", "zdb"} {
+		p, ok := st.n.hand.the(program)
+		if !ok {
+			st.Errorf("%s runs as %+v, want one process", program, st.n.hand.find(program))
+		}
+		out += program + ": " + p.is() + "; "
+	}
+	return out
+}
+
+// end switches the machine off by its power button.
+func (st *story) end() {
+	st.Helper()
+	began := time.Now()
+	st.n.m.PowerButton(patience)
+	st.Logf("the machine is off %s after its power button was pressed", since(began))
+	st.n.untouched()
+}
