@@ -72,6 +72,12 @@ test-boot-long: setup-tests image ## 20 power cuts at random moments while reser
 	@bootstrap/setup $(BOOT_PACKAGES)
 	@$(TRIMPATH); $(BOOT_TEST) -tags boot,long -run '^TestPowerCuts$$' -timeout 60m $(BOOT_FLAGS)
 
+# The modules' tests in a booted node of bin/node. ACCEL=-kvm where QEMU can use KVM: without it this takes more than an hour.
+.PHONY: test-boot-inside
+test-boot-inside: setup-tests ## the tests of storage, networks and containers inside a booted node of the image; INSIDE= for a part
+	@bootstrap/setup mmdebstrap e2fsprogs
+	@TEST_LOG=$(BIN)/inside.log; export TEST_LOG; go run ./bootstrap/node/inside $(ACCEL) -image $(BIN)/node -work $(BIN)/inside $(INSIDE) | bootstrap/testlog
+
 .PHONY: demo-kubernetes
 demo-kubernetes: setup build kubernetes-image kubectl ## a Kubernetes cluster on a node, in front of you: from a reservation to a pod
 	@bootstrap/setup openssh-client
