@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/groups"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/managed"
+	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/filelock"
@@ -99,7 +100,7 @@ func (c Config) records() managed.Store {
 
 // execs runs programs in the containers.
 func (c Config) execs() execs.Runner {
-	return execs.Runner{Dir: filepath.Join(c.RunDir, "exec"), Log: c.Log}
+	return execs.Runner{Dir: filepath.Join(c.RunDir, "exec"), Confine: spec.KeepProfile, Log: c.Log}
 }
 
 // groups are the control groups of the containers.

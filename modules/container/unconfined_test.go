@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"os/exec"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -13,7 +15,9 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/modules/container/spec"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -82,5 +86,40 @@ func TestAProfileThatCannotBeLoadedAgain(t *testing.T) {
 	kind(t, err, node.Transient, "cannot start container 1-1", "apparmor_parser refuses it")
 	if loads.Load() == 0 {
 		t.Error("nobody tried to load it")
+	}
+}
+
+// Others unload the profile, as aa-teardown does, while a container runs: what its owner runs in it gets the profile all the same. A machine
+// without AppArmor has none to unload.
+func TestAnExecAfterTheProfileWasUnloaded(t *testing.T) {
+	w := newWorld(t)
+	w.runs(w.spec("1-1", "serve"))
+	if profile := w.module.service.status.runtime.host.Profile; profile != "" {
+		unload := exec.CommandContext(t.Context(), "apparmor_parser", "--remove")
+		unload.Stdin = strings.NewReader("profile " + profile + " {}\n")
+		if out, err := unload.CombinedOutput(); err != nil {
+			t.Fatalf("cannot unload the profile: %v: %s", err, out)
+		}
+	}
+	code, _, errs := w.exec("1-1", "exit", "42")
+	if code != 42 {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+}
+
+// Nothing runs in a container without the profile that it has.
+func TestAnExecWhoseProfileCannotBeLoaded(t *testing.T) {
+	w := newWorld(t)
+	w.runs(w.spec("1-1", "serve"))
+	s := newStreams(w.cfg.withDefaults(), w.module.daemon, logs.NewFollowers())
+	asked := []string{}
+	s.execs.Confine = func(profile string) error {
+		asked = append(asked, profile)
+		return errors.New("apparmor_parser refuses it")
+	}
+	_, err := s.Exec(t.Context(), "1-1", execs.Options{Args: []string{"tool", "exit", "0"}}, execs.Streams{})
+	kind(t, err, node.Transient, `cannot run "tool" in container 1-1`, "apparmor_parser refuses it")
+	if want := []string{w.module.service.status.runtime.host.Profile}; !slices.Equal(asked, want) {
+		t.Errorf("it was asked for the profiles %q, want %q", asked, want)
 	}
 }

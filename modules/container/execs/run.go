@@ -48,13 +48,16 @@ type Streams struct {
 type Runner struct {
 	// Dir is where the FIFOs of execs lie, in a folder for each process.
 	Dir string
-	Log zerolog.Logger
+	// Confine makes the AppArmor profile ready that a container's processes have: the kernel starts none with one that it hasn't.
+	Confine func(profile string) error
+	Log     zerolog.Logger
 }
 
 // Run runs a program in a container that runs, with the rights of its first
 // process, and returns its exit code. It is killed when ctx, which has the user's namespace, is done.
 //
-// Busy while the container doesn't run, Invalid when the program can't be started.
+// Busy while the container doesn't run, Invalid when the program can't be started, Transient when its AppArmor profile
+// can't be loaded.
 func (r Runner) Run(ctx context.Context, c client.Container, o Options, streams Streams) (uint32, error) {
 	t, status, err := tasks.Current(ctx, c)
 	if err != nil {
@@ -66,6 +69,9 @@ func (r Runner) Run(ctx context.Context, c client.Container, o Options, streams 
 	of, err := c.Spec(ctx)
 	if err != nil {
 		return 0, containerd.Error(err, "read the metadata of container %s", c.ID())
+	}
+	if err := r.Confine(of.Process.ApparmorProfile); err != nil {
+		return 0, node.Errorf(node.Transient, "cannot run %q in container %s: %w", o.Args[0], c.ID(), err)
 	}
 	stdin := newEndReader(streams.Stdin)
 	creator := cio.NewCreator(r.streams(o, streams, stdin)...)

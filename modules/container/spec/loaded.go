@@ -24,6 +24,12 @@ func KeepLoaded(h Host) *Loaded {
 	return &Loaded{Profile: h.Profile, Sys: "/sys", Load: load}
 }
 
+// KeepProfile loads the profile of a container that runs, where the kernel has it no more; nothing for a container without one.
+func KeepProfile(profile string) error {
+	_, err := KeepLoaded(Host{Profile: profile}).Ready()
+	return err
+}
+
 // Ready returns the profile that a container gets which starts now, empty for none. It loads it again where the kernel
 // doesn't have it.
 func (l *Loaded) Ready() (string, error) {

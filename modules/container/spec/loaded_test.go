@@ -52,3 +52,10 @@ func TestTheProfileIsLoadedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A container without a profile needs none.
+func TestNoProfileIsKept(t *testing.T) {
+	if err := spec.KeepProfile(""); err != nil {
+		t.Error(err)
+	}
+}
