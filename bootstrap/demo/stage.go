@@ -164,12 +164,14 @@ func (s *stage) leftovers() ([]string, error) {
 			}
 		}
 	}
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + s.group() + "*")
-	if err != nil {
-		return nil, err
-	}
-	for _, group := range groups {
-		left = append(left, "control group "+group)
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} { // version 2 alone, and version 1
+		groups, err := filepath.Glob(pattern + s.group() + "*")
+		if err != nil {
+			return nil, err
+		}
+		for _, group := range groups {
+			left = append(left, "control group "+group)
+		}
 	}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -312,9 +312,12 @@ func groupFolders(t *testing.T, pid int) (out []string) {
 	must(t, err)
 	for line := range strings.Lines(string(raw)) {
 		_, path, _ := strings.Cut(strings.TrimSpace(line)[strings.Index(line, ":")+1:], ":")
-		all, err := filepath.Glob("/sys/fs/cgroup/*" + path)
-		must(t, err)
-		if strings.Contains(path, "croft-containerd-") {
+		if !strings.Contains(path, "croft-containerd-") {
+			continue
+		}
+		for _, pattern := range []string{"/sys/fs/cgroup" + path, "/sys/fs/cgroup/*" + path} {
+			all, err := filepath.Glob(pattern)
+			must(t, err)
 			out = append(out, all...)
 		}
 	}

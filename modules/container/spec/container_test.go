@@ -140,10 +140,15 @@ func (c *container) must(err error) {
 	}
 }
 
-// groups are the folders of the container's cgroup and, first, of its parent.
+// groups are the folders of a cgroup: one in each hierarchy of version 1, and that of version 2, which is mounted
+// beside these or alone.
 func (c *container) groups(part string) []string {
-	found, err := filepath.Glob("/sys/fs/cgroup/*" + part)
-	c.must(err)
+	var found []string
+	for _, pattern := range []string{"/sys/fs/cgroup" + part, "/sys/fs/cgroup/*" + part} {
+		dirs, err := filepath.Glob(pattern)
+		c.must(err)
+		found = append(found, dirs...)
+	}
 	return found
 }
 
