@@ -18,12 +18,13 @@ import (
 
 // boot boots the node, serves its requests, and prints what the tests print.
 func boot(ctx context.Context, o options, dir string) error {
-	builds, err := net.Listen("unix", filepath.Join(dir, "build"))
+	var listen net.ListenConfig
+	builds, err := listen.Listen(ctx, "unix", filepath.Join(dir, "build"))
 	if err != nil {
 		return err
 	}
 	defer builds.Close()
-	results, err := net.Listen("unix", filepath.Join(dir, "result"))
+	results, err := listen.Listen(ctx, "unix", filepath.Join(dir, "result"))
 	if err != nil {
 		return err
 	}
@@ -35,8 +36,15 @@ func boot(ctx context.Context, o options, dir string) error {
 	if err := qemu.Start(); err != nil {
 		return fmt.Errorf("cannot start QEMU: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- qemu.Wait(); builds.Close(); results.Close() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := qemu.Wait(); err != nil && ctx.Err() == nil {
+			say("QEMU: %v", err)
+		}
+		builds.Close()
+		results.Close()
+	}()
 	finished := make(chan error, 2)
 	go func() {
 		conn, err := builds.Accept()

@@ -27,7 +27,7 @@ func openPort(name string) (*os.File, error) {
 			if !errors.Is(err, unix.EBUSY) {
 				return port, err
 			}
-			time.Sleep(20 * time.Millisecond)
+			<-time.After(20 * time.Millisecond)
 		}
 	}
 	return nil, fmt.Errorf("cannot find the port %s of the virtual machine: it has %v", name, names)

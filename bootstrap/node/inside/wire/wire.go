@@ -10,6 +10,7 @@ import (
 	"time"
 )
 
+// What both sides name alike.
 const (
 	// TestLabel and ScratchLabel are the labels of the disk with the tests and of that which they write to.
 	TestLabel    = "croft-test"
