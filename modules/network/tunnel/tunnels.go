@@ -41,6 +41,7 @@ type Config struct {
 // the first network needs them. It isn't safe for concurrent use.
 type Tunnels struct {
 	cfg     Config
+	detect  func(ctx context.Context) (kernel bool, why string)
 	backend wireguard.Backend
 	// why says why the kernel isn't the backend.
 	why     string
@@ -54,7 +55,7 @@ type Tunnels struct {
 }
 
 // New makes it, with nothing connected.
-func New(c Config) *Tunnels { return &Tunnels{cfg: c} }
+func New(c Config) *Tunnels { return &Tunnels{cfg: c, detect: wireguard.Detect} }
 
 // Raised reports whether a carrier is connected that hasn't ended, and n needn't be given
 // to it: it ran before this process, or Raise was called for n since. Any call may be the
@@ -117,12 +118,9 @@ func (t *Tunnels) Connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.backend == nil {
-		kernel, why := wireguard.Detect(ctx)
-		t.why = why
-		if kernel {
-			t.backend = wireguard.NewKernel(t.cfg.Namespaces)
-		}
+	if err := t.choose(ctx); err != nil {
+		client.Close()
+		return err
 	}
 	if t.why != "" {
 		t.backend = userspace{client}
@@ -133,6 +131,22 @@ func (t *Tunnels) Connect(ctx context.Context) error {
 	t.empty = client.Started() || t.carrier != nil
 	t.carrier, t.given = client, map[string]bool{}
 	t.cfg.Connected()
+	return nil
+}
+
+// choose finds out once whether the kernel is the backend. A caller that goes away meanwhile decides nothing: the next one asks again.
+func (t *Tunnels) choose(ctx context.Context) error {
+	if t.backend != nil {
+		return nil
+	}
+	kernel, why := t.detect(ctx)
+	if err := ctx.Err(); err != nil && !kernel {
+		return node.Errorf(node.Transient, "cannot find out whether the kernel has WireGuard: %w", err)
+	}
+	t.why = why
+	if kernel {
+		t.backend = wireguard.NewKernel(t.cfg.Namespaces)
+	}
 	return nil
 }
 

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detectTime bounds how long the kernel may take to load its module.
-const detectTime = 5 * time.Second
+// detectTime bounds how long the kernel may take to load its module, on a slow machine that has just booted: a tunnel that the kernel
+// could have would be the carrier's until croftd starts again.
+const detectTime = 30 * time.Second
 
 // Detect reports whether the kernel's WireGuard works, by making a link and
 // removing it, and why not.
