@@ -119,7 +119,7 @@ func TestUnchangedNetworkIsVouchedFor(t *testing.T) {
 	}
 	// What the kernel tells is seen by the next look, whoever has heard of it.
 	run(t, h.info.Namespace, "ip link set br0 down")
-	for end := time.Now().Add(30 * time.Second); h.drift() == ""; {
+	for end := time.Now().Add(patience); h.drift() == ""; {
 		if time.Now().After(end) {
 			t.Fatal("a look doesn't see that the bridge is down")
 		}

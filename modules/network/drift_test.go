@@ -99,7 +99,7 @@ func (h *household) works() {
 	h.t.Helper()
 	for _, address := range []string{h.web.IPv4 + ":80", "[" + h.web.IPv6 + "]:80"} {
 		err := netns.Do(netns.OfProcess(h.catPID), func() error {
-			conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+			conn, err := net.DialTimeout("tcp", address, patience)
 			if err == nil {
 				err = conn.Close()
 			}
@@ -116,7 +116,7 @@ func (h *household) works() {
 		})
 		return conn, err
 	}}
-	ctx, cancel := context.WithTimeout(h.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	got, err := names.LookupHost(ctx, "web.croft.internal.")
 	if err != nil || len(got) != 2 {
@@ -311,7 +311,7 @@ func TestTheCarrierIsKilled(t *testing.T) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		status, err := h.networks.Status(t.Context())
 		if err == nil && status.Carrier != 0 && int(status.Carrier) != before && h.drift() == "" {
@@ -353,14 +353,14 @@ func TestTheNodesOwnRules(t *testing.T) {
 			if err != nil || status.Drift == "" {
 				t.Errorf("%v, drift is %q", err, status.Drift)
 			}
-			deadline := time.Now().Add(20 * time.Second)
+			deadline := time.Now().Add(patience)
 			for status.Drift != "" && time.Now().Before(deadline) {
 				if status, err = h.networks.Status(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if status.Drift != "" {
-				t.Errorf("after 20 s: %s", status.Drift)
+				t.Errorf("after %s: %s", patience, status.Drift)
 			}
 		})
 	}
@@ -377,7 +377,7 @@ func TestAMemberWhoseProcessEnded(t *testing.T) {
 	if err := syscall.Kill(int(ended), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		list, err := h.networks.List(t.Context())
 		if err != nil {

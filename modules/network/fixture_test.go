@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -48,7 +47,7 @@ func newFixture(t *testing.T, change ...func(*network.Config)) *fixture {
 	f := &fixture{t: t, cfg: network.Config{
 		Dir: filepath.Join(run, "network"), Uplinks: netip.MustParsePrefix("169.254.64.0/18"), Endpoints: dialer,
 		Refuse: dial.NonPublic(), Own: func() ([]netip.Prefix, error) { return nil, nil }, Log: log,
-		Carrier: carrier.Config{RunDir: run, Command: []string{"/usr/bin/env", roleVariable + "=" + carrierRole, dirVariable + "=" + run, self(t)}, Log: log},
+		Carrier: carrier.Config{RunDir: run, Command: []string{"/usr/bin/env", roleVariable + "=" + carrierRole, dirVariable + "=" + run, self(t)}, Within: patience, Log: log},
 	}}
 	for _, c := range change {
 		c(&f.cfg)
@@ -97,7 +96,7 @@ func (f *fixture) close(run string) {
 			f.t.Error(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := network.TakeDown(ctx, f.cfg); err != nil {
 		f.t.Error(err)

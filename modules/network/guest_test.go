@@ -20,8 +20,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// patience bounds the wait for a frame that must come.
-const patience = time.Minute
+// patience bounds the wait for what must come: a frame, an answer, a change. A node without KVM takes its time.
+const patience = 3 * time.Minute
 
 // tapped is a network with two VMs, one of which is watched by the other, and a container.
 type tapped struct {

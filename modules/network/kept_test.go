@@ -99,12 +99,12 @@ func serve(t *testing.T, path, answer string) {
 // ask is what answers at that address, from the namespace of that path.
 func ask(path, at string) (answer string, err error) {
 	err = netns.Do(path, func() error {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(at, "80"), 30*time.Second)
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(at, "80"), patience)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(patience))
 		if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {
 			return err
 		}

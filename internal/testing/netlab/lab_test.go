@@ -22,7 +22,7 @@ func TestTwoNamespacesTalkOverAVeth(t *testing.T) {
 		a.Addr("eth0", c.a)
 		b.Addr("eth0", c.b)
 		listener := b.ListenTCP(c.dial)
-		conn, err := a.DialTCP(c.dial, 5*time.Second)
+		conn, err := a.DialTCP(c.dial, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ func plain(t *testing.T, s *site, program, environment string) *Client {
 	must(t, err)
 	t.Cleanup(func() {
 		defer client.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := client.Stop(ctx); err != nil {
 			t.Error(err)

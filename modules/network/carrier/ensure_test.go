@@ -233,7 +233,7 @@ func say(t *testing.T, s *site, text string) string {
 	conn, err := net.Dial("unix", kind().Folder(s.run).Socket())
 	must(t, err)
 	defer conn.Close()
-	must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	must(t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
 	_, _ = conn.Write([]byte(text))
 	_ = conn.(*net.UnixConn).CloseWrite()
 	line, _ := bufio.NewReader(conn).ReadBytes('\n')

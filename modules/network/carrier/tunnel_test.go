@@ -41,7 +41,7 @@ func echo(t *testing.T, a, b *site) net.Conn {
 	}()
 	var conn net.Conn
 	err := netns.Do(a.tenant, func() (err error) {
-		conn, err = (&net.Dialer{Timeout: 15 * time.Second}).DialContext(t.Context(), "tcp", netip.AddrPortFrom(b.inner, 7).String())
+		conn, err = (&net.Dialer{Timeout: 2 * time.Minute}).DialContext(t.Context(), "tcp", netip.AddrPortFrom(b.inner, 7).String())
 		return err
 	})
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func echo(t *testing.T, a, b *site) net.Conn {
 // passes says a word over the connection and waits for it to come back.
 func passes(t *testing.T, what string, conn net.Conn) {
 	t.Helper()
-	must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	must(t, conn.SetDeadline(time.Now().Add(3*time.Minute)))
 	word := []byte(randomName())
 	_, err := conn.Write(word)
 	got := make([]byte, len(word))

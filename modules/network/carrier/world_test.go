@@ -199,7 +199,7 @@ func (s *site) start(t testing.TB) *Client {
 			t.Logf("the carrier's log:\n%s", text)
 		}
 		defer client.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		select {
 		case <-client.Done():

@@ -22,7 +22,7 @@ import (
 // Waits. Allowed packets pass at once unless the machine is busy; each forbidden
 // one costs quiet.
 const (
-	patience = 10 * time.Second
+	patience = time.Minute
 	quiet    = 150 * time.Millisecond
 )
 
