@@ -21,7 +21,7 @@ import (
 
 const (
 	mac  = "52:54:00:00:00:01"
-	late = 3 * time.Minute
+	late = 6 * time.Minute
 )
 
 // smallGuest is a machine with the guest of package vmguest, and a careless disk.
