@@ -19,7 +19,7 @@ import (
 
 	"github.com/croft-edge/croft/bootstrap/node/media/gpt"
 	"github.com/croft-edge/croft/internal/grubenv"
-	"github.com/croft-edge/croft/internal/testing/initrd"
+	"github.com/croft-edge/croft/internal/initrd"
 )
 
 const (
