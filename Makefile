@@ -12,6 +12,9 @@ TAGS := grpcnotrace
 LINT_VERSION := v2.15.0
 VULN_VERSION := v1.3.0
 
+# What the boot image of a node is made with.
+IMAGE_PACKAGES := squashfs-tools kmod xz-utils
+
 # The binaries are static: they run on any machine of this kind.
 BINARIES := croftd croft explorer croft-init zdb
 
@@ -38,6 +41,16 @@ setup-tests: root ## install what the tests need too: a C compiler, Chromium and
 build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 	@mkdir -p $(BIN)
 	@for b in $(BINARIES); do echo "building bin/$$b"; CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
+
+.PHONY: image
+image: root ## build the boot image of a node into bin/node; SIGN= names a file with the key that signs it, KERNEL=6.12 a newer kernel
+	@bootstrap/setup $(IMAGE_PACKAGES)
+	@go run -trimpath ./bootstrap/node/build -version '$(VERSION)' -commit '$(COMMIT)' -out $(BIN)/node $(if $(KERNEL),-kernel $(KERNEL)) $(if $(SIGN),-sign $(SIGN))
+
+.PHONY: image-check
+image-check: root ## build the boot image of a node twice, from two copies of the last commit, and compare the checksums of all files
+	@bootstrap/setup $(IMAGE_PACKAGES)
+	@bootstrap/node/check '$(VERSION)' '$(COMMIT)'
 
 .PHONY: kubernetes-image
 kubernetes-image: root ## build the image of Kubernetes nodes into bin/kubernetes; long the first time: it compiles Kubernetes

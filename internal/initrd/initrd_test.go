@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 func TestModulesComeAfterTheirNeeds(t *testing.T) {
@@ -67,5 +69,42 @@ func TestPackedInitrd(t *testing.T) {
 	}
 	if _, err := Pack(nil, make([]Module, 101)); err == nil {
 		t.Error("101 modules are packed: their order has two digits")
+	}
+}
+
+// TestPackedFiles holds the files of an archive, with each of their folders once, before what is in it.
+func TestPackedFiles(t *testing.T) {
+	files := []File{{"modules/a/b.ko", []byte("12345")}, {"modules/modules.dep", []byte("x")}, {"image.pub", []byte("key")}}
+	packed, err := PackFiles([]byte("program"), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := PackFiles([]byte("program"), files); err != nil || !bytes.Equal(again, packed) {
+		t.Errorf("the second archive differs, %v", err)
+	}
+	r, err := zstd.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	archive, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	for _, name := range []string{"dev", "dev/console", "init", "modules", "modules/a", "modules/a/b.ko", "modules/modules.dep", "image.pub", "TRAILER!!!"} {
+		at := bytes.Index(archive, []byte("\x00\x00"+name+"\x00"))
+		if at < 0 {
+			at = bytes.Index(archive, []byte(name+"\x00"))
+		}
+		if at <= last {
+			t.Errorf("%s is at %d, after %d", name, at, last)
+		}
+		last = at
+	}
+	for _, path := range []string{"/init", "../x", "a//b", "a/../b"} {
+		if _, err := PackFiles(nil, []File{{Path: path}}); err == nil {
+			t.Errorf("%s is packed", path)
+		}
 	}
 }

@@ -3,11 +3,12 @@ package initrd
 import (
 	"bytes"
 	"debug/elf"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pkg/errors"
 )
 
 // Module is a kernel module.
@@ -48,7 +49,7 @@ func Order(modules map[string]Module) ([]Module, error) {
 		}
 		m, ok := modules[name]
 		if !ok || slices.Contains(above, name) {
-			return fmt.Errorf("cannot order modules: %s, for %v, is missing or needs itself", name, above)
+			return errors.Errorf("cannot order modules: %s, for %v, is missing or needs itself", name, above)
 		}
 		for _, need := range m.Needs {
 			if err := visit(need, append(above, name)); err != nil {
@@ -81,15 +82,15 @@ func read(path string) (Module, error) {
 	m := Module{Name: Name(strings.TrimSuffix(filepath.Base(path), ".ko")), Content: content}
 	file, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
-		return Module{}, fmt.Errorf("cannot read module %s: %w", path, err)
+		return Module{}, errors.Wrapf(err, "cannot read module %s", path)
 	}
 	section := file.Section(".modinfo")
 	if section == nil {
-		return Module{}, fmt.Errorf("cannot read module %s: it has no section .modinfo", path)
+		return Module{}, errors.Errorf("cannot read module %s: it has no section .modinfo", path)
 	}
 	info, err := section.Data()
 	if err != nil {
-		return Module{}, fmt.Errorf("cannot read module %s: %w", path, err)
+		return Module{}, errors.Wrapf(err, "cannot read module %s", path)
 	}
 	for text := range strings.SplitSeq(string(info), "\x00") {
 		if needs, ok := strings.CutPrefix(text, "depends="); ok && needs != "" {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/croft-edge/croft/internal/guest/kmod"
 	"github.com/croft-edge/croft/internal/initrd"
 )
 
@@ -35,39 +36,133 @@ func OpenKernel(dir string) (Kernel, error) {
 	return Kernel{}, fmt.Errorf("cannot find the modules of kernel %s in %s", k.Version, dir)
 }
 
+// folder is where the modules are in the image.
+func (k Kernel) folder() string { return "/lib/modules/" + k.Version }
+
 // Install copies all modules into the root folder, uncompressed, and lets depmod describe them.
 func (k Kernel) Install(ctx context.Context, r RootFolder, run Runner) error {
-	to := "/lib/modules/" + k.Version
-	packed := 0
-	err := filepath.WalkDir(k.Modules, func(name string, entry fs.DirEntry, err error) error {
+	if err := k.copy(r); err != nil {
+		return err
+	}
+	if err := k.unpack(ctx, r, run); err != nil {
+		return err
+	}
+	return k.describe(ctx, r, run)
+}
+
+// InstallSome is Install of the modules that the function wanted chooses by their paths, such as
+// kernel/drivers/net/tun.ko, and of all that these need or ask for.
+func (k Kernel) InstallSome(ctx context.Context, r RootFolder, wanted func(file string) bool, run Runner) error {
+	if err := k.copy(r); err != nil {
+		return err
+	}
+	if err := k.describe(ctx, r, run); err != nil {
+		return err
+	}
+	if err := k.prune(r, wanted); err != nil {
+		return err
+	}
+	if err := k.unpack(ctx, r, run); err != nil {
+		return err
+	}
+	if err := k.describe(ctx, r, run); err != nil {
+		return err
+	}
+	// Programs that read these forms aren't in images: kmod's own modprobe does.
+	binary, err := filepath.Glob(filepath.Join(r.At(k.folder()), "modules.*.bin"))
+	for _, name := range binary {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+func (k Kernel) copy(r RootFolder) error {
+	return filepath.WalkDir(k.Modules, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
-		}
-		if strings.HasSuffix(name, ".ko.xz") {
-			packed++
 		}
 		at, err := filepath.Rel(k.Modules, name)
 		if err != nil {
 			return err
 		}
-		return r.Copy(filepath.Join(to, at), name)
+		return r.Copy(filepath.Join(k.folder(), at), name)
 	})
+}
+
+// unpack replaces packed modules by what is in them.
+func (k Kernel) unpack(ctx context.Context, r RootFolder, run Runner) error {
+	packed := false
+	err := filepath.WalkDir(r.At(k.folder()), func(name string, _ fs.DirEntry, err error) error {
+		packed = packed || strings.HasSuffix(name, ".ko.xz")
+		return err
+	})
+	if err != nil || !packed {
+		return err
+	}
+	_, err = run(ctx, "", "find", r.At(k.folder()), "-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+")
+	return err
+}
+
+func (k Kernel) describe(ctx context.Context, r RootFolder, run Runner) error {
+	_, err := run(ctx, "", "depmod", "-b", string(r), k.Version)
+	return err
+}
+
+// prune removes the modules that aren't wanted, and that no wanted one needs. depmod has described all.
+func (k Kernel) prune(r RootFolder, wanted func(file string) bool) error {
+	index, err := kmod.Open(r.At(k.folder()))
 	if err != nil {
 		return err
 	}
-	if packed > 0 {
-		if _, err := run(ctx, "", "find", r.At(to), "-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"); err != nil {
+	kept := map[string]bool{}
+	for _, file := range index.Files() {
+		if !wanted(file) {
+			continue
+		}
+		steps, err := index.Steps(kmod.Name(file))
+		if err != nil {
 			return err
 		}
+		for _, s := range steps {
+			kept[s.Path] = true
+		}
 	}
-	_, err = run(ctx, "", "depmod", "-b", string(r), k.Version)
+	if len(kept) == 0 {
+		return fmt.Errorf("cannot choose modules of kernel %s: none is wanted", k.Version)
+	}
+	for _, file := range index.Files() {
+		if !kept[file] {
+			if err := os.Remove(filepath.Join(r.At(k.folder()), file)); err != nil {
+				return err
+			}
+		}
+	}
+	return removeEmpty(r.At(k.folder()))
+}
+
+// removeEmpty removes folders in which nothing is, and returns no error for others.
+func removeEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeEmpty(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if entries, err = os.ReadDir(dir); err == nil && len(entries) == 0 {
+		return os.Remove(dir)
+	}
 	return err
 }
 
 // WithNeeds are modules and all that they need but for what is built into the kernel, each after what it needs, as an initrd
 // has them. They are read from the root folder, in which they are installed.
 func (k Kernel) WithNeeds(r RootFolder, names []string) ([]initrd.Module, error) {
-	dir := r.At("/lib/modules/" + k.Version)
+	dir := r.At(k.folder())
 	text, err := os.ReadFile(filepath.Join(dir, "modules.dep"))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -112,6 +113,30 @@ func Closure(packages []Package, paths []string) ([]File, error) {
 	}
 	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
+}
+
+// Below are the paths of all files and links that packages have below a folder, sorted.
+func Below(packages []Package, folder string) ([]string, error) {
+	have := map[string]bool{}
+	for _, p := range packages {
+		for _, name := range []string{Place(folder), strings.TrimPrefix(Place(folder), "usr/")} {
+			err := filepath.WalkDir(filepath.Join(p.Dir, name), func(at string, entry fs.DirEntry, err error) error {
+				if err != nil || entry.IsDir() {
+					return err
+				}
+				below, err := filepath.Rel(p.Dir, at)
+				have["/"+Place(below)] = true
+				return err
+			})
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	if len(have) == 0 {
+		return nil, fmt.Errorf("cannot find /%s: no package has anything there", Place(folder))
+	}
+	return slices.Sorted(maps.Keys(have)), nil
 }
 
 func findLibrary(packages []Package, name string) (File, error) {

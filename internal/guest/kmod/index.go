@@ -108,6 +108,16 @@ func (x *Index) Has(name string) bool { _, ok := x.files[Name(name)]; return ok 
 // BuiltIn reports whether the module is a part of the kernel.
 func (x *Index) BuiltIn(name string) bool { return x.builtIn[Name(name)] }
 
+// Files are the paths of all modules' files below the folder of modules, sorted.
+func (x *Index) Files() []string {
+	out := make([]string, 0, len(x.files))
+	for _, f := range x.files {
+		out = append(out, f.path)
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Names are the modules that an alias stands for, such as a device's modalias or fs-btrfs, those that are parts of the
 // kernel left out; sorted.
 func (x *Index) Names(text string) []string {
