@@ -82,6 +82,8 @@ type material struct {
 	// own are the paths of croft's own programs by their places in the image.
 	own      map[string]string
 	programs []imagebuild.Program
+	// built is the date of the newest part, in seconds since 1970.
+	built int64
 }
 
 // collect fetches and compiles all that the image is made of; croft's own programs go into the folder work.
@@ -134,11 +136,7 @@ func (m *material) make(ctx context.Context, c config, at places, p *imagebuild.
 	if err := imagebuild.StageFrom(at.staged, billFile, bytes.NewReader(bill)); err != nil {
 		return err
 	}
-	built, err := newest(ctx, c, used)
-	if err != nil {
-		return err
-	}
-	return m.describe(c, at.staged, tree, built)
+	return m.describe(c, at.staged, tree, m.built)
 }
 
 // root makes the root folder in the folder work, and returns the packages that it has files of.
@@ -163,9 +161,12 @@ func (m *material) root(ctx context.Context, c config, work string) (imagebuild.
 	if err != nil {
 		return r, nil, err
 	}
+	if m.built, err = newest(ctx, c, used); err != nil {
+		return r, nil, err
+	}
 	for _, step := range []func() error{
 		func() error { return imagebuild.LinkApplets(ctx, r, c.run) },
-		func() error { return writeTexts(r, c.version, c.publicKey()) },
+		func() error { return writeTexts(r, osRelease(c.version, m.built), c.publicKey()) },
 		func() error { return m.kernel.InstallSome(ctx, r, wantedModule, c.run) },
 		func() error { return imagebuild.CheckPrograms(r) },
 	} {

@@ -39,14 +39,17 @@ func links() map[string]string {
 	}
 }
 
-func osRelease(version string) string {
-	return fmt.Sprintf("NAME=\"croft node\"\nID=croft\nID_LIKE=debian\nVERSION=%q\nVERSION_ID=%q\nPRETTY_NAME=%q\n", version, version, "croft node "+version)
+// osRelease describes the image to programs; BUILT is the date of its newest part, in seconds since 1970.
+func osRelease(version string, built int64) string {
+	return fmt.Sprintf("NAME=\"croft node\"\nID=croft\nID_LIKE=debian\nVERSION=%q\nVERSION_ID=%q\nPRETTY_NAME=%q\nBUILT=%d\n",
+		version, version, "croft node "+version, built)
 }
 
-// writeTexts writes the image's configuration, and makes its empty folders and its links. key is the text of the public key; nil without one.
-func writeTexts(r imagebuild.RootFolder, version string, key []byte) error {
+// writeTexts writes the image's configuration, and makes its empty folders and its links. release is the text of os-release, key that of the
+// public key; nil without one.
+func writeTexts(r imagebuild.RootFolder, release string, key []byte) error {
 	texts := map[string]string{
-		"/etc/passwd": passwd, "/etc/group": group, "/etc/shells": shells, "/etc/hosts": hosts, "/etc/nsswitch.conf": nsswitch, "/etc/os-release": osRelease(version),
+		"/etc/passwd": passwd, "/etc/group": group, "/etc/shells": shells, "/etc/hosts": hosts, "/etc/nsswitch.conf": nsswitch, "/etc/os-release": release,
 	}
 	if key != nil {
 		texts[imageKeyFile] = string(key)
