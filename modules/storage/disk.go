@@ -81,7 +81,7 @@ func (o *opener) adoptDisk(name, device string, spec PoolSpec) (string, error) {
 	}
 	p := o.newPool(name, spec)
 	p.setDevice(device, false)
-	if err := blockdev.CheckElsewhere(device, p.path, showsState); err != nil {
+	if err := blockdev.CheckElsewhere(device, p.path); err != nil {
 		return name, err
 	}
 	if err := o.adopt(p, super); err != nil {

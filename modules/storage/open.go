@@ -68,8 +68,7 @@ func (o *opener) newPool(name string, spec PoolSpec) *pool {
 	return &pool{
 		name: name, diskType: spec.Type,
 		mount:       &mount{pool: name, path: at.Path, source: spec.Disk},
-		filesystems: volume.NewFilesystems(at, o.cfg.Log), disks: volume.NewDisks(at, o.cfg.Log),
-		states: volume.NewStates(at, o.cfg.Log), log: o.cfg.Log,
+		filesystems: volume.NewFilesystems(at, o.cfg.Log), disks: volume.NewDisks(at, o.cfg.Log), log: o.cfg.Log,
 	}
 }
 
@@ -175,7 +174,7 @@ func (o *opener) adopt(p *pool, super btrfs.Super) error {
 	if err := p.health(); err != nil {
 		return err
 	}
-	return volume.Prepare(f, p.content(), o.cfg.Quota)
+	return volume.Prepare(f, p.filesystems, p.disks, o.cfg.Quota)
 }
 
 func (o *opener) mark(m mark) error {

@@ -18,7 +18,6 @@ type pool struct {
 	*mount
 	filesystems *volume.Filesystems
 	disks       *volume.Disks
-	states      *volume.States
 	log         zerolog.Logger
 	// unlimited is why limits couldn't be set at the last try; guarded by the module's mu.
 	unlimited string
@@ -47,11 +46,6 @@ type things interface {
 	Room(size uint64) uint64
 }
 
-// content is all that lies on the pool.
-func (p *pool) content() volume.Content {
-	return volume.Content{Filesystems: p.filesystems, Disks: p.disks, States: p.states}
-}
-
 // look asks the pool for a thing, and its index when the pool can't answer.
 func (p *pool) look(all things, name string) (l volume.Label, found bool, err error) {
 	f, err := p.open()
@@ -68,7 +62,7 @@ func (p *pool) look(all things, name string) (l volume.Label, found bool, err er
 // reserved is the sum of all that is promised on the pool; bytes.
 func (p *pool) reserved() (uint64, error) {
 	var sum uint64
-	for _, all := range []things{p.filesystems, p.disks, p.states} {
+	for _, all := range []things{p.filesystems, p.disks} {
 		labels, err := all.Labels()
 		if err != nil {
 			return 0, err

@@ -123,7 +123,7 @@ func (m *mount) remount(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return errors.Wrap(err, "cannot find disk")
 		}
-		if err := blockdev.CheckElsewhere(device, m.path, showsState); err != nil {
+		if err := blockdev.CheckElsewhere(device, m.path); err != nil {
 			return err
 		}
 		return m.mountAgain(device, device, cfg)

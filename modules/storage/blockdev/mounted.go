@@ -11,8 +11,8 @@ import (
 )
 
 // CheckElsewhere refuses a disk that somebody else has mounted, by whatever
-// name of it. Mounts that own accepts are the node's.
-func CheckElsewhere(device, path string, own func(mounts.Mount) bool) error {
+// name of it.
+func CheckElsewhere(device, path string) error {
 	disk, err := os.Stat(device)
 	if err != nil {
 		return errors.Wrap(err, "cannot find disk")
@@ -23,7 +23,7 @@ func CheckElsewhere(device, path string, own func(mounts.Mount) bool) error {
 	}
 	for _, m := range mounted {
 		source, err := os.Stat(m.Source)
-		if err != nil || m.Path == path || own(m) {
+		if err != nil || m.Path == path {
 			continue
 		}
 		if os.SameFile(source, disk) || source.Mode()&os.ModeDevice != 0 && rdev(source) == rdev(disk) {

@@ -12,12 +12,12 @@ import (
 
 // Limited reports whether the quotas of a prepared pool are on, and limit each thing as its label says. It changes
 // nothing, and may run beside changes: then it may be wrong.
-func Limited(f *btrfs.FS, c Content) (bool, error) {
+func Limited(f *btrfs.FS, v *Filesystems, d *Disks) (bool, error) {
 	state, err := f.Quota()
-	if err != nil || state.Kind != c.Filesystems.limits.kind() {
+	if err != nil || state.Kind != v.limits.kind() {
 		return false, err
 	}
-	for _, all := range c.all() {
+	for _, all := range []*subvolumes{&v.subvolumes, &d.subvolumes} {
 		labels, err := all.Labels()
 		if err != nil {
 			return false, err
@@ -31,28 +31,30 @@ func Limited(f *btrfs.FS, c Content) (bool, error) {
 
 // Limit turns on the quotas of a prepared pool if they are off, and limits each thing as its label says. It returns the names of
 // those that had another limit.
-func Limit(f *btrfs.FS, c Content, want Quota) (names []string, err error) {
+func Limit(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) (names []string, err error) {
 	state, err := f.Quota()
 	if err != nil {
 		return nil, err
 	}
-	labels, occupied, err := c.labels()
+	volumes, err := v.Labels()
 	if err != nil {
 		return nil, err
 	}
-	if state.Kind != c.Filesystems.limits.kind() {
-		if err := c.Filesystems.limits.turnOn(f, want, occupied); err != nil {
+	disks, err := d.Labels()
+	if err != nil {
+		return nil, err
+	}
+	if state.Kind != v.limits.kind() {
+		if err := v.limits.turnOn(f, want, len(volumes)+len(disks) > 0); err != nil {
 			return nil, err
 		}
 	}
-	for i, all := range c.all() {
-		more, err := all.ensureLimits(f, labels[i])
-		names = append(names, more...)
-		if err != nil {
-			return names, err
-		}
+	names, err = v.ensureLimits(f, volumes)
+	if err != nil {
+		return names, err
 	}
-	return names, nil
+	more, err := d.ensureLimits(f, disks)
+	return append(names, more...), err
 }
 
 // ensureLimits gives each subvolume the limit its label says, if it has another, and returns the names of these.

@@ -12,27 +12,33 @@ import (
 // Prepare repairs the content of a mounted pool after any end of the last module: it
 // makes folders, turns on quotas, removes half made and half removed things, and sets
 // the limits, the images and the index by the labels.
-func Prepare(f *btrfs.FS, c Content, want Quota) error {
-	// Containers' users reach their volumes; only root reaches a disk, and the node's state.
-	for all, mode := range map[*subvolumes]os.FileMode{&c.Filesystems.subvolumes: 0o711, &c.Disks.subvolumes: 0o700, &c.States.subvolumes: 0o700} {
-		if err := all.makeFolder(mode); err != nil {
-			return err
-		}
+func Prepare(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) error {
+	// Containers' users reach their volumes; only root reaches a disk.
+	if err := v.makeFolder(0o711); err != nil {
+		return err
 	}
-	labels, occupied, err := c.labels()
+	if err := d.makeFolder(0o700); err != nil {
+		return err
+	}
+	volumes, err := v.Labels()
 	if err != nil {
 		return err
 	}
-	if err := c.Filesystems.limits.turnOn(f, want, occupied); err != nil {
+	disks, err := d.Labels()
+	if err != nil {
 		return err
 	}
-	c.Disks.limits, c.States.limits = c.Filesystems.limits, c.Filesystems.limits
-	for i, all := range c.all() {
-		if err := all.repair(f, labels[i]); err != nil {
-			return err
-		}
+	if err := v.limits.turnOn(f, want, len(volumes)+len(disks) > 0); err != nil {
+		return err
 	}
-	c.Disks.extendAll(labels[1])
+	d.limits = v.limits
+	if err := v.repair(f, volumes); err != nil {
+		return err
+	}
+	if err := d.repair(f, disks); err != nil {
+		return err
+	}
+	d.extendAll(disks)
 	_, _, err = Sweep(f, 0)
 	return err
 }
@@ -67,9 +73,6 @@ func (d *Disks) extendAll(labels map[string]Label) {
 		}
 	}
 }
-
-// Unfinished reports whether a name in a pool's folder is of something half made or half removed.
-func Unfinished(name string) bool { return isTemporary(name) }
 
 func isTemporary(name string) bool {
 	return strings.HasPrefix(name, newPrefix) || strings.HasPrefix(name, gonePrefix)
