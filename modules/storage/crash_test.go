@@ -26,12 +26,13 @@ import (
 const (
 	envState = "CROFT_TEST_STATE"
 	envStep  = "CROFT_TEST_STEP"
+	envDisks = "CROFT_TEST_DISKS"
 )
 
 // TestMain is also the program that dies at a step.
 func TestMain(m *testing.M) {
 	if state := os.Getenv(envState); state != "" {
-		if err := dieAt(state, os.Getenv(envStep)); err != nil {
+		if err := dieAt(state, os.Getenv(envStep), os.Getenv(envDisks)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // dieAt runs the story on state, prints each step, and is killed at the one of
 // that number.
-func dieAt(state, step string) error {
+func dieAt(state, step, disks string) error {
 	last, err := strconv.Atoi(step)
 	if err != nil {
 		return err
@@ -56,6 +57,11 @@ func dieAt(state, step string) error {
 		n++
 		fmt.Println(name)
 		return nil
+	}
+	if disks != "" {
+		cfg.Mounts, cfg.Pools = filepath.Join(state, "run"), onDisks(strings.Split(disks, ",")...)
+		_, err := PrepareState(context.Background(), cfg, making())
+		return err
 	}
 	return story(cfg)
 }
@@ -184,10 +190,16 @@ func TestKilledAtEveryStep(t *testing.T) {
 // returns the steps before it.
 func die(t *testing.T, cfg Config, step int) []string {
 	t.Helper()
+	return dieOn(t, cfg, step, "")
+}
+
+// dieOn prepares the state volume on these disks instead, if there are any.
+func dieOn(t *testing.T, cfg Config, step int, disks string) []string {
+	t.Helper()
 	program, err := os.Executable()
 	check(t, err)
 	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Env = append(os.Environ(), envState+"="+cfg.State, envStep+"="+strconv.Itoa(step))
+	cmd.Env = append(os.Environ(), envState+"="+cfg.State, envStep+"="+strconv.Itoa(step), envDisks+"="+disks)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError

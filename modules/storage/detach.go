@@ -106,6 +106,9 @@ func (c Config) detach(ctx context.Context, names []string) error {
 
 // detachOne detaches a pool on a disk, or else on a loop file.
 func (c Config) detachOne(ctx context.Context, name, disk string) error {
+	if err := c.checkState(name); err != nil {
+		return err
+	}
 	if err := unmountBelow(c.mount(name)); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -81,7 +82,7 @@ func (o *opener) adoptDisk(name, device string, spec PoolSpec) (string, error) {
 	}
 	p := o.newPool(name, spec)
 	p.setDevice(device, false)
-	if err := blockdev.CheckElsewhere(device, p.path); err != nil {
+	if err := blockdev.CheckElsewhere(device, p.path, volume.StateRoot); err != nil {
 		return name, err
 	}
 	if err := o.adopt(p, super); err != nil {
@@ -110,6 +111,9 @@ func (o *opener) format(ctx context.Context, device string, spec PoolSpec) (stri
 		return "", err
 	}
 	wipe := slices.Contains(o.cfg.WipeDisks, spec.Disk)
+	if half, err := btrfs.ReadUnfinished(device); err == nil && strings.HasPrefix(half.Label, blockdev.LabelPrefix) {
+		found, wipe = "", true // a crash has ended its formatting, before anything was on it
+	}
 	if found != "" && !wipe {
 		return "", node.Errorf(node.Refused, "cannot use disk %s: it holds %s; name it with --wipe-disk to erase it", spec.Disk, found)
 	}

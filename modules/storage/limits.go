@@ -32,7 +32,7 @@ func (p *pool) limited() bool {
 		return true
 	}
 	defer f.Close()
-	limited, err := volume.Limited(f, p.filesystems, p.disks)
+	limited, err := volume.Limited(f, p.all())
 	return limited && err == nil
 }
 
@@ -43,7 +43,7 @@ func (p *pool) limit(want volume.Quota) {
 		return
 	}
 	defer f.Close()
-	names, err := volume.Limit(f, p.filesystems, p.disks, want)
+	names, err := volume.Limit(f, p.all(), want)
 	if err != nil {
 		if cause := err.Error(); p.unlimited != cause {
 			p.unlimited = cause

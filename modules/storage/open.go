@@ -68,7 +68,7 @@ func (o *opener) newPool(name string, spec PoolSpec) *pool {
 	return &pool{
 		name: name, diskType: spec.Type,
 		mount:       &mount{pool: name, path: at.Path, source: spec.Disk},
-		filesystems: volume.NewFilesystems(at, o.cfg.Log), disks: volume.NewDisks(at, o.cfg.Log), log: o.cfg.Log,
+		filesystems: volume.NewFilesystems(at, o.cfg.Log), disks: volume.NewDisks(at, o.cfg.Log), state: volume.NewState(at, o.cfg.Log), log: o.cfg.Log,
 	}
 }
 
@@ -152,6 +152,11 @@ func (o *opener) identify(name, device string) (btrfs.Super, error) {
 
 // adopt mounts the pool, unless it is mounted, and prepares its content.
 func (o *opener) adopt(p *pool, super btrfs.Super) error {
+	return o.attached(p, super, func(f *btrfs.FS) error { return volume.Prepare(f, p.all(), o.cfg.Quota) })
+}
+
+// attached mounts the pool, unless it is mounted, and calls do if it can be written to.
+func (o *opener) attached(p *pool, super btrfs.Super, do func(f *btrfs.FS) error) error {
 	_, mounted, err := mountedAt(p.path)
 	if err != nil {
 		return err
@@ -174,7 +179,7 @@ func (o *opener) adopt(p *pool, super btrfs.Super) error {
 	if err := p.health(); err != nil {
 		return err
 	}
-	return volume.Prepare(f, p.filesystems, p.disks, o.cfg.Quota)
+	return do(f)
 }
 
 func (o *opener) mark(m mark) error {

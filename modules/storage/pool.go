@@ -18,6 +18,7 @@ type pool struct {
 	*mount
 	filesystems *volume.Filesystems
 	disks       *volume.Disks
+	state       *volume.State
 	log         zerolog.Logger
 	// unlimited is why limits couldn't be set at the last try; guarded by the module's mu.
 	unlimited string
@@ -35,6 +36,15 @@ func filesystems() kind {
 
 func vdisks() kind {
 	return kind{what: "vdisk", of: func(p *pool) things { return p.disks }}
+}
+
+// stateVolumes are at most one.
+func stateVolumes() kind {
+	return kind{what: "state volume", of: func(p *pool) things { return p.state }}
+}
+
+func (p *pool) all() volume.All {
+	return volume.All{Filesystems: p.filesystems, Disks: p.disks, State: p.state}
 }
 
 // things are those of one kind on a pool.
@@ -62,7 +72,7 @@ func (p *pool) look(all things, name string) (l volume.Label, found bool, err er
 // reserved is the sum of all that is promised on the pool; bytes.
 func (p *pool) reserved() (uint64, error) {
 	var sum uint64
-	for _, all := range []things{p.filesystems, p.disks} {
+	for _, all := range []things{p.filesystems, p.disks, p.state} {
 		labels, err := all.Labels()
 		if err != nil {
 			return 0, err
@@ -81,10 +91,14 @@ func (p *pool) status() (node.Pool, error) {
 		return node.Pool{}, err
 	}
 	reserved, err := p.reserved()
+	if err != nil {
+		return node.Pool{}, err
+	}
+	state, _, err := p.state.Get()
 	device, again := p.mountedFrom()
 	return node.Pool{
 		Name: p.name, Path: p.path, DiskType: p.diskType, Devices: []string{device}, Remounted: again,
-		Total: space.Total, Used: space.Used, Offered: offered(space), Reserved: reserved,
+		Total: space.Total, Used: space.Used, Offered: offered(space), Reserved: reserved, State: state.Size,
 	}, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -123,7 +124,7 @@ func (m *mount) remount(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return errors.Wrap(err, "cannot find disk")
 		}
-		if err := blockdev.CheckElsewhere(device, m.path); err != nil {
+		if err := blockdev.CheckElsewhere(device, m.path, volume.StateRoot); err != nil {
 			return err
 		}
 		return m.mountAgain(device, device, cfg)

@@ -64,6 +64,8 @@ type Pool struct {
 	// Remounted counts the remounts since the module's start, after somebody else
 	// had unmounted it.
 	Remounted uint64 `yaml:"remounted" protobuf:"9"`
+	// State is the part of Reserved for the state of the node itself; bytes. 0 for a pool that doesn't have it.
+	State uint64 `yaml:"state" protobuf:"10"`
 }
 
 // BrokenPool is a pool that can't be used, and the cause.

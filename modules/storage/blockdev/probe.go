@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -21,6 +22,9 @@ import (
 // something there.
 const probeSpan = bytesize.MiB
 
+// Damaged begins what Probe finds where a btrfs has lost its superblock.
+const Damaged = "a damaged btrfs"
+
 // Probe names the content of a disk; empty when there is none. It only reads.
 func Probe(ctx context.Context, disk string) (string, error) {
 	if err := checkUnused(disk); err != nil {
@@ -29,6 +33,14 @@ func Probe(ctx context.Context, disk string) (string, error) {
 	found, err := signature(ctx, disk)
 	if err != nil || found != "" {
 		return found, err
+	}
+	// The first MiB of a btrfs has nothing but its superblock: without that a whole file system would look like nothing.
+	copied, err := btrfs.ReadCopy(disk)
+	if err == nil {
+		return Damaged + " with label " + copied.Label, nil
+	}
+	if !errors.Is(err, node.NotExist) {
+		return "", err
 	}
 	return content(disk)
 }

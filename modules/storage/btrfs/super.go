@@ -11,14 +11,20 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// The first superblock's place and layout (btrfs_tree.h).
+// The superblocks' places and layout (btrfs_tree.h; disk-io.h of btrfs-progs has the magic of an unfinished one).
 const (
-	superOffset = 64 << 10
-	superSize   = 4096
-	superUUID   = 0x20
-	superMagic  = 0x40
-	superLabel  = 0x12b
-	labelSize   = 256
+	superOffset  = 64 << 10
+	secondOffset = 64 << 20
+	thirdOffset  = 256 << 30
+
+	wholeMagic      = "_BHRfS_M"
+	unfinishedMagic = "!BHRfS_M"
+
+	superSize  = 4096
+	superUUID  = 0x20
+	superMagic = 0x40
+	superLabel = 0x12b
+	labelSize  = 256
 )
 
 // Super is a superblock's description of its file system.
@@ -29,23 +35,37 @@ type Super struct {
 
 // ReadSuper reads the superblock on an unmounted device or image. NotExist
 // when there is none.
-func ReadSuper(path string) (Super, error) {
+func ReadSuper(path string) (Super, error) { return readSuper(path, wholeMagic, superOffset) }
+
+// ReadCopy reads the first copy of the superblock that is there: a file system whose superblock is damaged has them still, and can be
+// repaired. NotExist when there is none.
+func ReadCopy(path string) (Super, error) { return readSuper(path, wholeMagic, secondOffset, thirdOffset) }
+
+// ReadUnfinished reads the superblock that a device has while mkfs.btrfs works on it. NotExist when it has another one, or none.
+func ReadUnfinished(path string) (Super, error) { return readSuper(path, unfinishedMagic, superOffset) }
+
+// readSuper reads the first superblock with that magic at one of the offsets.
+func readSuper(path, magic string, offsets ...int64) (Super, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Super{}, Wrap(err, "cannot read superblock of %s", path)
 	}
 	defer f.Close()
 	block := make([]byte, superSize)
-	_, err = f.ReadAt(block, superOffset)
-	short := errors.Is(err, io.EOF)
-	if err != nil && !short {
-		return Super{}, Wrap(err, "cannot read superblock of %s", path)
+	for _, at := range offsets {
+		_, err = f.ReadAt(block, at)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Super{}, Wrap(err, "cannot read superblock of %s", path)
+		}
+		if string(block[superMagic:superMagic+8]) == magic {
+			label, _, _ := bytes.Cut(block[superLabel:superLabel+labelSize], []byte{0})
+			return Super{UUID: formatUUID(block[superUUID : superUUID+16]), Label: string(label)}, nil
+		}
 	}
-	if short || string(block[superMagic:superMagic+8]) != "_BHRfS_M" {
-		return Super{}, node.Errorf(node.NotExist, "cannot read superblock of %s: there is none of btrfs", path)
-	}
-	label, _, _ := bytes.Cut(block[superLabel:superLabel+labelSize], []byte{0})
-	return Super{UUID: formatUUID(block[superUUID : superUUID+16]), Label: string(label)}, nil
+	return Super{}, node.Errorf(node.NotExist, "cannot read superblock of %s: there is none of btrfs", path)
 }
 
 func formatUUID(b []byte) string {

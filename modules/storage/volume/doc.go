@@ -2,10 +2,11 @@
 //
 //	volumes/<name>    one subvolume a file system, with a quota
 //	vdisks/<name>     one subvolume a virtual disk, with a quota, and its image in it
+//	node/state        a subvolume with a quota for the state of the node itself, on at most one pool
 //
-// and beside the pool an index, which has the names of both for when the pool can't
-// be read. Its things carry the extended attribute trusted.croft.filesystem or
-// trusted.croft.vdisk; anything without one is never listed and never touched. A name
+// and beside the pool an index, which has the names of the first two for when the pool can't
+// be read. Its things carry the extended attribute trusted.croft.filesystem,
+// trusted.croft.vdisk or trusted.croft.state; anything without one is never listed and never touched. A name
 // appears when the thing is complete; until then, and while it is removed, it has a
 // temporary name, which Prepare clears away after a crash.
 //

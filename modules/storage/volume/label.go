@@ -15,6 +15,7 @@ import (
 const (
 	filesystemLabel = "trusted.croft.filesystem"
 	vdiskLabel      = "trusted.croft.vdisk"
+	stateLabel      = "trusted.croft.state"
 )
 
 // Label is the value of the attribute. It is the truth of a thing's size;

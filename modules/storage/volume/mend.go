@@ -12,17 +12,17 @@ import (
 
 // Limited reports whether the quotas of a prepared pool are on, and limit each thing as its label says. It changes
 // nothing, and may run beside changes: then it may be wrong.
-func Limited(f *btrfs.FS, v *Filesystems, d *Disks) (bool, error) {
+func Limited(f *btrfs.FS, all All) (bool, error) {
 	state, err := f.Quota()
-	if err != nil || state.Kind != v.limits.kind() {
+	if err != nil || state.Kind != all.Filesystems.limits.kind() {
 		return false, err
 	}
-	for _, all := range []*subvolumes{&v.subvolumes, &d.subvolumes} {
-		labels, err := all.Labels()
+	for _, kind := range all.kinds() {
+		labels, err := kind.Labels()
 		if err != nil {
 			return false, err
 		}
-		if others, err := all.unlimited(f, labels); err != nil || len(others) > 0 {
+		if others, err := kind.unlimited(f, labels); err != nil || len(others) > 0 {
 			return false, err
 		}
 	}
@@ -31,30 +31,33 @@ func Limited(f *btrfs.FS, v *Filesystems, d *Disks) (bool, error) {
 
 // Limit turns on the quotas of a prepared pool if they are off, and limits each thing as its label says. It returns the names of
 // those that had another limit.
-func Limit(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) (names []string, err error) {
+func Limit(f *btrfs.FS, all All, want Quota) (names []string, err error) {
 	state, err := f.Quota()
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := v.Labels()
-	if err != nil {
-		return nil, err
+	var labels []map[string]Label
+	count := 0
+	for _, kind := range all.kinds() {
+		l, err := kind.Labels()
+		if err != nil {
+			return nil, err
+		}
+		labels, count = append(labels, l), count+len(l)
 	}
-	disks, err := d.Labels()
-	if err != nil {
-		return nil, err
-	}
-	if state.Kind != v.limits.kind() {
-		if err := v.limits.turnOn(f, want, len(volumes)+len(disks) > 0); err != nil {
+	if state.Kind != all.Filesystems.limits.kind() {
+		if err := all.turnOn(f, want, count > 0); err != nil {
 			return nil, err
 		}
 	}
-	names, err = v.ensureLimits(f, volumes)
-	if err != nil {
-		return names, err
+	for i, kind := range all.kinds() {
+		more, err := kind.ensureLimits(f, labels[i])
+		names = append(names, more...)
+		if err != nil {
+			return names, err
+		}
 	}
-	more, err := d.ensureLimits(f, disks)
-	return append(names, more...), err
+	return names, nil
 }
 
 // ensureLimits gives each subvolume the limit its label says, if it has another, and returns the names of these.

@@ -12,7 +12,8 @@ import (
 // Prepare repairs the content of a mounted pool after any end of the last module: it
 // makes folders, turns on quotas, removes half made and half removed things, and sets
 // the limits, the images and the index by the labels.
-func Prepare(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) error {
+func Prepare(f *btrfs.FS, all All, want Quota) error {
+	v, d := all.Filesystems, all.Disks
 	// Containers' users reach their volumes; only root reaches a disk.
 	if err := v.makeFolder(0o711); err != nil {
 		return err
@@ -28,10 +29,16 @@ func Prepare(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) error {
 	if err != nil {
 		return err
 	}
-	if err := v.limits.turnOn(f, want, len(volumes)+len(disks) > 0); err != nil {
+	state, err := all.State.Labels()
+	if err != nil {
 		return err
 	}
-	d.limits = v.limits
+	if err := all.turnOn(f, want, len(volumes)+len(disks)+len(state) > 0); err != nil {
+		return err
+	}
+	if err := all.State.repair(f, state); err != nil {
+		return err
+	}
 	if err := v.repair(f, volumes); err != nil {
 		return err
 	}

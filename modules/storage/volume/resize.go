@@ -15,7 +15,9 @@ const MinSize = bytesize.MiB
 
 // Resize sets the size of the file system with that label; its data stays. Busy when it
 // holds more. The pool must have room to grow.
-func (v *Filesystems) Resize(f *btrfs.FS, l Label, size uint64) error {
+func (v *Filesystems) Resize(f *btrfs.FS, l Label, size uint64) error { return v.resize(f, l, size) }
+
+func (v *subvolumes) resize(f *btrfs.FS, l Label, size uint64) error {
 	switch {
 	case size > l.Size:
 		return v.grow(f, l, size)
@@ -46,7 +48,7 @@ func (v *subvolumes) grow(f *btrfs.FS, l Label, size uint64) error {
 
 // shrink lowers the label before the limit: a crash in between leaves the new
 // label, which the next Open holds to.
-func (v *Filesystems) shrink(f *btrfs.FS, l Label, size uint64) error {
+func (v *subvolumes) shrink(f *btrfs.FS, l Label, size uint64) error {
 	id, err := btrfs.SubvolumeID(v.Place(l.Name))
 	if err != nil {
 		return err
@@ -69,7 +71,7 @@ func (v *Filesystems) shrink(f *btrfs.FS, l Label, size uint64) error {
 
 // fits refuses a size that is smaller than the content. Recent writes and removals
 // count from the next commit on, so it makes one.
-func (v *Filesystems) fits(f *btrfs.FS, id uint64, l Label, size uint64) error {
+func (v *subvolumes) fits(f *btrfs.FS, id uint64, l Label, size uint64) error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
@@ -81,16 +83,16 @@ func (v *Filesystems) fits(f *btrfs.FS, id uint64, l Label, size uint64) error {
 		if err := f.Rescan(); err != nil {
 			return err
 		}
-		return node.Errorf(node.Transient, "cannot resize filesystem %s from %s to %s: pool %s is counting its data",
-			l.Name, bytesize.Format(l.Size), bytesize.Format(size), v.pool)
+		return node.Errorf(node.Transient, "cannot resize %s %s from %s to %s: pool %s is counting its data",
+			v.what, l.Name, bytesize.Format(l.Size), bytesize.Format(size), v.pool)
 	}
 	used, err := v.limits.used(f, id)
 	if err != nil {
 		return err
 	}
 	if used > size {
-		return node.Errorf(node.Busy, "cannot resize filesystem %s from %s to %s: it holds %s",
-			l.Name, bytesize.Format(l.Size), bytesize.Format(size), bytesize.Format(used))
+		return node.Errorf(node.Busy, "cannot resize %s %s from %s to %s: it holds %s",
+			v.what, l.Name, bytesize.Format(l.Size), bytesize.Format(size), bytesize.Format(used))
 	}
 	return nil
 }

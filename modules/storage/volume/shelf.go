@@ -30,10 +30,12 @@ type Pool struct {
 type shelf struct {
 	// what names the things in messages, attribute their labels' attribute.
 	what, attribute string
-	pool, dir       string
-	index           index
-	labels          *labels
-	step            func(step string) error
+	// optional is whether a pool may be without the folder.
+	optional  bool
+	pool, dir string
+	index     index
+	labels    *labels
+	step      func(step string) error
 }
 
 func newShelf(p Pool, what, folder, attribute string) shelf {
@@ -52,9 +54,9 @@ func (s shelf) Place(name string) string { return filepath.Join(s.dir, name) }
 
 // Labels returns the labels of all by name.
 func (s shelf) Labels() (map[string]Label, error) {
-	entries, err := os.ReadDir(s.dir)
+	entries, err := s.entries()
 	if err != nil {
-		return nil, btrfs.Wrap(err, "cannot list the %ss of pool %s", s.what, s.pool)
+		return nil, err
 	}
 	s.labels.keep(len(entries))
 	all, buffer := make(map[string]Label, len(entries)), make([]byte, labelBuffer)
@@ -70,6 +72,14 @@ func (s shelf) Labels() (map[string]Label, error) {
 	return all, nil
 }
 
+func (s shelf) entries() ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(s.dir)
+	if s.optional && errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, btrfs.Wrap(err, "cannot list the %ss of pool %s", s.what, s.pool)
+}
+
 // Label returns the label of the thing of that name, if it is there.
 func (s shelf) Label(name string) (l Label, found bool, err error) {
 	return s.labels.get(s.Place(name), s.attribute, name, make([]byte, labelBuffer))
@@ -81,9 +91,9 @@ func (s shelf) Indexed(name string) bool { return s.index.has(name) }
 
 // temporaries are the names of half made and half removed things.
 func (s shelf) temporaries() (names []string, err error) {
-	entries, err := os.ReadDir(s.dir)
+	entries, err := s.entries()
 	if err != nil {
-		return nil, btrfs.Wrap(err, "cannot list the %ss of pool %s", s.what, s.pool)
+		return nil, err
 	}
 	for _, e := range entries {
 		if isTemporary(e.Name()) {

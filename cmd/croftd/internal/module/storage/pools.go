@@ -72,12 +72,19 @@ func nothingMade(name string, err error) error {
 type holdings struct {
 	devices map[string][]string
 	things  map[string]int
-	broken  []node.BrokenPool
+	// state is which of them has the state of the node itself.
+	state  map[string]bool
+	broken []node.BrokenPool
 }
 
 // refuse returns the reason why the pool of that name, or any of cfg's when name is empty, must not be
 // destroyed. A broken pool on a disk is no reason, as only the disk's mark is removed.
 func (h holdings) refuse(cfg storage.Config, name string) error {
+	for pool, has := range h.state {
+		if has && (name == "" || name == pool) {
+			return node.Errorf(node.Refused, "cannot destroy pool %s: the state of the node itself is on it, with its key; pass --force to give up the node", pool)
+		}
+	}
 	for pool, n := range h.things {
 		if n > 0 && (name == "" || name == pool) {
 			return node.Errorf(node.Refused, "cannot destroy pool %s: %d volumes and disks are on it; delete their reservations, or pass --force", pool, n)
@@ -104,7 +111,7 @@ func (h holdings) isOn(pool, disk string) bool {
 
 // look opens the pools and lists their content. It never erases a disk.
 func look(ctx context.Context, cfg storage.Config) (holdings, error) {
-	out := holdings{devices: map[string][]string{}, things: map[string]int{}}
+	out := holdings{devices: map[string][]string{}, things: map[string]int{}, state: map[string]bool{}}
 	cfg.WipeDisks = nil
 	m, err := storage.Open(ctx, cfg)
 	if err != nil {
@@ -117,7 +124,7 @@ func look(ctx context.Context, cfg storage.Config) (holdings, error) {
 	}
 	out.broken = status.BrokenPools
 	for _, p := range status.Pools {
-		out.devices[p.Name] = p.Devices
+		out.devices[p.Name], out.state[p.Name] = p.Devices, p.State > 0
 	}
 	filesystems, err := m.Storage().ListFilesystems()
 	if err != nil {

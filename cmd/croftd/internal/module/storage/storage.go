@@ -33,6 +33,7 @@ func Descriptor() module.Descriptor {
 		Name: "storage", Bus: node.StorageModule, Summary: "pools and volumes",
 		Settings: settings(),
 		Commands: []module.Command{
+			prepareCommand(),
 			{
 				Name: "detach", Usage: "unmount the node's pools and free their loop devices; the data stays; the node must be stopped",
 				Run: func(ctx context.Context, o module.Order) error { return Detach(ctx, o.Config) },

@@ -1,0 +1,210 @@
+// Package nodestate finds the pool that has the state of the node itself, and decides whether one may be made: another one would make
+// another node of the machine. It only looks, and writes nothing to any disk.
+package nodestate
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/modules/storage/blockdev"
+	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Kind is what a disk holds.
+type Kind string
+
+// Kinds.
+const (
+	// Empty: nothing is on it, or what mkfs.btrfs hadn't finished for a pool.
+	Empty Kind = "empty"
+	// Unfinished: a pool that was formatted to get the node's state, on which nothing is.
+	Unfinished Kind = "unfinished"
+	// State: the pool with a node's state.
+	State Kind = "state"
+	// Pool: a pool without a node's state.
+	Pool Kind = "pool"
+	// Other: something that croft hasn't made.
+	Other Kind = "other"
+	// Unknown: it isn't there, can't be read, or holds a damaged pool, which may have a node's state.
+	Unknown Kind = "unknown"
+)
+
+// Found is what a disk holds.
+type Found struct {
+	// Disk is its path as the operator wrote it, Device the kernel's.
+	Disk, Device string
+	Kind         Kind
+	// Pool and UUID are those of the pool on it.
+	Pool, UUID string
+	// What names what is on it, or why that isn't known.
+	What string
+}
+
+// LookAll looks at the disks of those paths. Of two disks with the same file system, neither is known: btrfs would take the one for the
+// other. mounts is the folder below which the node mounts pools.
+func LookAll(ctx context.Context, disks []string, mounts string) []Found {
+	all, first := make([]Found, len(disks)), map[string]int{}
+	for i, disk := range disks {
+		all[i] = super(disk)
+		if all[i].UUID == "" {
+			continue
+		}
+		before, twice := first[all[i].UUID]
+		if !twice {
+			first[all[i].UUID] = i
+			continue
+		}
+		all[i].Kind, all[i].What = Unknown, "the same file system as "+disks[before]+": one is a copy"
+		all[before].Kind, all[before].What = Unknown, "the same file system as "+disk+": one is a copy"
+	}
+	for i := range all {
+		if all[i].Kind == "" {
+			all[i].look(ctx, mounts)
+		}
+	}
+	return all
+}
+
+// super reads what a disk's superblock says. The kind is empty if the rest has to be looked at.
+func super(disk string) Found {
+	f := Found{Disk: disk}
+	device, err := filepath.EvalSymlinks(disk)
+	if err != nil {
+		return f.unknown(errors.Wrap(err, "it isn't there"))
+	}
+	f.Device = device
+	s, err := btrfs.ReadSuper(device)
+	if err != nil && !errors.Is(err, node.NotExist) {
+		return f.unknown(err)
+	}
+	name, own := strings.CutPrefix(s.Label, blockdev.LabelPrefix)
+	if err != nil || !own {
+		return f
+	}
+	f.Pool, f.UUID = name, s.UUID
+	return f
+}
+
+func (f Found) unknown(err error) Found {
+	f.Kind, f.What = Unknown, err.Error()
+	return f
+}
+
+// look sets the kind.
+func (f *Found) look(ctx context.Context, mounts string) {
+	if f.Pool == "" {
+		*f = f.others(ctx)
+		return
+	}
+	kind, err := f.pool(mounts)
+	if err != nil {
+		*f = f.unknown(err)
+		return
+	}
+	f.Kind, f.What = kind, "pool "+f.Pool
+}
+
+// others looks at a disk without a pool.
+func (f Found) others(ctx context.Context) Found {
+	if s, err := btrfs.ReadUnfinished(f.Device); err == nil && strings.HasPrefix(s.Label, blockdev.LabelPrefix) {
+		f.Kind, f.What = Empty, "a pool that wasn't formatted to the end"
+		return f
+	}
+	content, err := blockdev.Probe(ctx, f.Device)
+	switch {
+	case errors.Is(err, node.Busy):
+		f.Kind, f.What = Other, "it is in use"
+		return f
+	case err != nil:
+		return f.unknown(err)
+	case content == "":
+		f.Kind, f.What = Empty, "nothing"
+		return f
+	}
+	f.Kind, f.What = Other, content
+	if s, err := btrfs.ReadCopy(f.Device); err == nil && strings.HasPrefix(s.Label, blockdev.LabelPrefix) && strings.HasPrefix(content, blockdev.Damaged) {
+		f.Kind, f.UUID = Unknown, s.UUID
+		f.What = content + ", which can be repaired: btrfs rescue super-recover " + f.Device
+	}
+	return f
+}
+
+// pool looks at a pool where it is mounted, or mounts it where nobody sees it.
+func (f Found) pool(mounts string) (Kind, error) {
+	at, used := filepath.Join(mounts, f.Pool), false
+	mounted, err := blockdev.Mounts(f.Device)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range mounted {
+		switch {
+		case m.Path == at:
+			return kindAt(at)
+		case blockdev.Inside(m, volume.StateRoot):
+			used = true
+		default:
+			return "", errors.Errorf("it is mounted on %s", m.Path)
+		}
+	}
+	if used {
+		return State, nil
+	}
+	fd, err := mountUnseen(f.Device)
+	if err != nil {
+		return "", errors.Wrapf(err, "a pool that can't be mounted")
+	}
+	defer func() { _ = unix.Close(fd) }() // which unmounts it
+	return kindAt("/proc/self/fd/" + strconv.Itoa(fd))
+}
+
+// kindAt is that of a pool mounted at a path.
+func kindAt(path string) (Kind, error) {
+	_, found, err := volume.NewState(volume.Pool{Path: path}, zerolog.Nop()).Get()
+	if err != nil {
+		return "", err
+	}
+	if found {
+		return State, nil
+	}
+	unfinished, err := volume.Unfinished(path)
+	if err != nil {
+		return "", err
+	}
+	if unfinished {
+		return Unfinished, nil
+	}
+	return Pool, nil
+}
+
+// mountUnseen mounts a btrfs so that nothing at all is written to it, not even its log, and in no mount namespace: the mount ends with
+// its descriptor.
+func mountUnseen(device string) (int, error) {
+	context, err := unix.Fsopen("btrfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(context) }()
+	for _, option := range []struct{ key, value string }{{"source", device}, {"rescue", "nologreplay"}} {
+		if err := unix.FsconfigSetString(context, option.key, option.value); err != nil {
+			return -1, errors.Wrapf(err, "cannot mount %s with %s", device, option.key)
+		}
+	}
+	if err := unix.FsconfigSetFlag(context, "ro"); err != nil {
+		return -1, errors.Wrapf(err, "cannot mount %s read-only", device)
+	}
+	if err := unix.FsconfigCreate(context); err != nil {
+		return -1, errors.Wrapf(os.NewSyscallError("fsconfig", err), "cannot mount %s", device)
+	}
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	return fd, errors.Wrapf(err, "cannot mount %s", device)
+}
