@@ -37,7 +37,7 @@ func Choose(found []Found, want Want) (int, error) {
 	case !want.Make:
 		return -1, node.Errorf(node.NotExist, "cannot find the node's state: no disk has it; %s", have(found))
 	}
-	if unknown := list(found, Unknown); unknown != "" {
+	if unknown := list(found, Unknown, Copy); unknown != "" {
 		return -1, node.Errorf(node.Transient, "cannot make the node's first pool: it isn't known whether the node's state is on a disk: %s; repair it, or name it no more", unknown)
 	}
 	if pools := list(found, Pool); pools != "" {
@@ -54,11 +54,11 @@ func Choose(found []Found, want Want) (int, error) {
 	return -1, node.Errorf(node.Refused, "cannot make the node's first pool: no disk is empty; %s; name one with --wipe-disk to erase it", have(found))
 }
 
-// list names the disks of a kind.
-func list(found []Found, kind Kind) string {
+// list names the disks of these kinds.
+func list(found []Found, kinds ...Kind) string {
 	var out []string
 	for _, f := range found {
-		if f.Kind == kind {
+		if slices.Contains(kinds, f.Kind) {
 			out = append(out, f.describe())
 		}
 	}

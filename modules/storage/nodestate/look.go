@@ -37,6 +37,8 @@ const (
 	Other Kind = "other"
 	// Unknown: it isn't there, can't be read, or holds a damaged pool, which may have a node's state.
 	Unknown Kind = "unknown"
+	// Copy: the same file system as another disk, of which it isn't known which is which.
+	Copy Kind = "copy"
 )
 
 // Found is what a disk holds.
@@ -64,8 +66,8 @@ func LookAll(ctx context.Context, disks []string, mounts string) []Found {
 			first[all[i].UUID] = i
 			continue
 		}
-		all[i].Kind, all[i].What = Unknown, "the same file system as "+disks[before]+": one is a copy"
-		all[before].Kind, all[before].What = Unknown, "the same file system as "+disk+": one is a copy"
+		all[i].Kind, all[i].What = Copy, "the same file system as "+disks[before]+": one is a copy"
+		all[before].Kind, all[before].What = Copy, "the same file system as "+disk+": one is a copy"
 	}
 	for i := range all {
 		if all[i].Kind == "" {
