@@ -39,7 +39,9 @@ func ReadSuper(path string) (Super, error) { return readSuper(path, wholeMagic, 
 
 // ReadCopy reads the first copy of the superblock that is there: a file system whose superblock is damaged has them still, and can be
 // repaired. NotExist when there is none.
-func ReadCopy(path string) (Super, error) { return readSuper(path, wholeMagic, secondOffset, thirdOffset) }
+func ReadCopy(path string) (Super, error) {
+	return readSuper(path, wholeMagic, secondOffset, thirdOffset)
+}
 
 // ReadUnfinished reads the superblock that a device has while mkfs.btrfs works on it. NotExist when it has another one, or none.
 func ReadUnfinished(path string) (Super, error) { return readSuper(path, unfinishedMagic, superOffset) }

@@ -52,6 +52,7 @@ func TestPrepareSaysWhoseStateItIs(t *testing.T) {
 	if damaged := prepared(t, c); damaged.Problem == "" || damaged.Node != "" {
 		t.Errorf("with a damaged key: %+v", damaged)
 	}
+	made(t, c) // else nothing of it is found to be removed
 }
 
 func TestThePoolOfTheStateIsNotDestroyed(t *testing.T) {
