@@ -27,6 +27,8 @@ type Network struct {
 	workers map[int]*worker
 	problem string
 	open    sync.WaitGroup
+	// writing is held from the look at what the networks say until it is written: what is older never comes last.
+	writing sync.Mutex
 }
 
 // New makes the network, which does nothing before Run.
@@ -207,12 +209,14 @@ func (n *Network) ranked() []*worker {
 
 // changed writes what resolvers read, and tells whoever wants to know.
 func (n *Network) changed() {
+	n.writing.Lock()
 	dns, search, _ := joined(n.ranked())
-	n.mu.Lock()
 	problem := ""
 	if err := writeResolvers(n.cfg.ResolvConf, dns, search); err != nil {
 		problem = err.Error()
 	}
+	n.writing.Unlock()
+	n.mu.Lock()
 	if problem != n.problem && problem != "" {
 		n.cfg.Log.Error().Str("err", problem).Msg("name servers aren't written")
 	}
