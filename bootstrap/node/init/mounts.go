@@ -22,11 +22,8 @@ const (
 
 // states are the folders whose content survives a reboot, by their names in the state.
 func states() map[string]string {
-	return map[string]string{"croft": "/var/lib/croft", "log": "/var/log", "init": "/var/lib/init"}
+	return map[string]string{"croft": "/var/lib/croft", "containerd": "/var/lib/containerd", "log": "/var/log", "init": "/var/lib/init"}
 }
-
-// containerdAt has containerd's images, and all of its state.
-const containerdAt = "/var/lib/containerd"
 
 // kernelMount is a file system of the kernel's own.
 type kernelMount struct {
@@ -99,20 +96,17 @@ func shareControllers() error {
 	return failed
 }
 
-// bindState binds the folders of the state, and that of images, to their places. They have been made and mounted before.
-func bindState(state, images string) error {
+// bindState binds the folders of the state to their places. It has been made and mounted before.
+func bindState(state string) error {
 	mounted, err := mounts.Read()
 	if err != nil {
 		return err
 	}
-	bound := map[string]string{containerdAt: images + "/containerd"}
 	for name, at := range states() {
-		bound[at] = state + "/" + name
-	}
-	for at, from := range bound {
 		if _, there := mounted.At(at); there {
 			continue
 		}
+		from := state + "/" + name
 		if err := os.MkdirAll(from, 0o755); err != nil {
 			return errors.Wrap(err, "cannot make a folder of the node's state")
 		}

@@ -121,8 +121,10 @@ func (m *machine) view(net *network.Network) console.View {
 		Image:    console.Image{Version: m.version, Slot: m.slot, Trial: m.trial() && !m.ready()},
 		Diskless: m.disks.Load().diskless(), Services: m.runner.States(), Memory: guest.MemoryBytes(), Free: guest.AvailableBytes(), Load: load("/proc/loadavg"),
 	}
-	for _, d := range m.disks.Load().left() {
-		v.Left = append(v.Left, console.LeftDisk{Path: d.Path, Why: d.Why})
+	for _, note := range m.disks.Load().notes() {
+		if path, why, left := strings.Cut(note, ": left alone: "); left {
+			v.Left = append(v.Left, console.LeftDisk{Path: path, Why: why})
+		}
 	}
 	for _, p := range m.current() {
 		switch p.about {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,55 +16,62 @@ import (
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/nodeimage"
 	"github.com/croft-edge/croft/modules/storage"
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/modules/storage/nodestate"
 )
 
 const (
-	// poolsAt is where croftd mounts pools, marksAt where its state has a file for each of the node's pools.
+	// poolsAt is where croftd mounts pools, marksAt where the state has a file for each of the node's pools, namesAt where disks have names that
+	// stay.
 	poolsAt = "/run/croft/pools"
 	marksAt = "croft/storage/pools"
+	namesAt = "/dev/disk/by-id"
 	// lookEvery is the longest time between two looks at the disks while the state isn't found.
 	lookEvery = time.Second
-	// memoryPart of the memory is the pool of a node without disks.
-	memoryPart = 4
-	leastPool  = 256 << 20
+	// quietLate is for how long no disk may have appeared before a node does without its state, on a machine whose disks may come late: behind
+	// USB and SAS; quietSoon is that of other machines.
+	quietLate = 10 * time.Second
+	quietSoon = time.Second
+	// leastPool is the least pool in memory, in bytes.
+	leastPool = 256 << 20
 )
 
 // diskState is what the node runs on.
 type diskState struct {
-	// volume is the node's state; nil if it is in memory.
-	volume *storage.StateVolume
-	plan   disks.Plan
+	// pool is the name of the pool with the state; empty if that is in memory.
+	pool string
+	plan disks.Plan
 }
 
 // diskless reports whether the node runs from memory. Before its state is found that isn't known.
-func (d *diskState) diskless() bool { return d != nil && d.volume == nil }
+func (d *diskState) diskless() bool { return d != nil && d.pool == "" }
 
-// left are the disks that are left alone.
-func (d *diskState) left() []disks.Left {
+// notes say of each disk what becomes of it.
+func (d *diskState) notes() []string {
 	if d == nil {
 		return nil
 	}
-	return d.plan.Left
+	return d.plan.Notes
+}
+
+// search is a search for the node's state.
+type search struct {
+	finder  disks.Finder
+	want    disks.Want
+	history disks.History
 }
 
 // openState finds the node's state, or makes it, and binds its folders to their places. A machine on which no disk may be used keeps its state
-// in memory. It waits for as long as there is a disk whose state can't be read: another node would come up in its place.
+// in memory. It waits for as long as the state may be out of reach: another node would come up in its place.
 func (m *machine) openState(ctx context.Context) error {
-	wish := m.diskWish()
-	found, quiet := 0, time.Now()
+	n := m.settings.Node
+	s := search{
+		finder:  disks.Finder{Sys: "/sys", Boot: os.Getenv(nodeimage.DeviceVariable), Mounts: poolsAt},
+		want:    disks.Want{Empty: n.EmptyDisks, Named: n.Disks, Wipe: n.Wipe, StateID: n.StateID, Memory: guest.MemoryBytes()},
+		history: disks.Begin(time.Now()),
+	}
 	for {
 		next := m.devices.next()
-		all, err := disks.Find(ctx, "/sys", os.Getenv(nodeimage.DeviceVariable))
-		if err != nil {
-			return err
-		}
-		if len(all) != found {
-			found, quiet = len(all), time.Now()
-		}
-		m.wrong("disk names", disks.Link(all))
-		seen := disks.Seen{Drivers: m.driversLoaded(), Late: lateDisks("/sys"), Quiet: time.Since(quiet)}
-		done, err := m.tryState(ctx, all, wish, seen)
+		done, err := m.tryState(ctx, &s)
 		if done || ctx.Err() != nil {
 			return err
 		}
@@ -76,74 +84,77 @@ func (m *machine) openState(ctx context.Context) error {
 	}
 }
 
-// diskWish is what the operator says of disks.
-func (m *machine) diskWish() disks.Wish {
-	n := m.settings.Node
-	return disks.Wish{Empty: n.EmptyDisks, Named: n.Disks, Wipe: n.Wipe}
-}
-
-// tryState looks for the state on the disks that there are. done tells that the node goes on, with or without it.
-func (m *machine) tryState(ctx context.Context, all []disks.Disk, wish disks.Wish, seen disks.Seen) (done bool, err error) {
-	plan := disks.Choose(all, wish, nil)
-	cfg, err := m.poolConfig(plan.Use)
+// tryState looks for the state on the disks that there are now. done tells that the node goes on, with or without it.
+func (m *machine) tryState(ctx context.Context, s *search) (done bool, err error) {
+	found, err := s.finder.Find(ctx)
 	if err != nil {
 		return false, err
 	}
-	want := storage.StateWish{UUID: m.settings.Node.StateID}
-	if seen.Settled() {
-		want.Make = plan.Make
-	}
-	volume, err := storage.OpenState(ctx, cfg, want)
-	switch {
-	case err == nil:
-	case errors.Is(err, node.NotExist) && seen.Settled() && len(plan.Make) == 0 && !anyPool(all):
-		return true, m.memoryState(plan)
-	default:
-		return false, err
-	}
-	own, err := marks(filepath.Join(volume.Path, marksAt))
-	if err != nil {
-		return false, err
-	}
-	own[volume.Pool] = volume.UUID
-	plan = disks.Choose(all, wish, own)
-	if !seen.Complete(plan) {
-		m.say("waiting for pools that aren't there yet: %s", strings.Join(plan.Missing, ", "))
+	m.wrong("disk names", disks.Link(namesAt, found))
+	s.history = s.history.Seen(found, s.want, time.Now())
+	if !disks.StateFound(found, s.want) && !m.quiet(s) {
 		return false, nil
 	}
-	if volume.Made {
-		m.say("this node is new: its state is on pool %s of %s", volume.Pool, volume.Disk)
+	plan := disks.Choose(found, s.want)
+	switch {
+	case plan.Problem != "":
+		return false, errors.New(plan.Problem)
+	case plan.MemoryPool > 0:
+		return true, m.memoryState(plan)
 	}
-	m.disks.Store(&diskState{volume: &volume, plan: plan})
-	return true, m.takeState(volume.Path, volume.Images)
+	state, err := m.prepareState(ctx, plan)
+	if err != nil {
+		s.finder.Forget()
+		return false, err
+	}
+	// The node's pools are known now: their disks may have to be waited for.
+	if s.want.Marks, err = marks(filepath.Join(state.Path, marksAt)); err != nil {
+		return false, err
+	}
+	s.finder.Forget()
+	if found, err = s.finder.Find(ctx); err != nil {
+		return false, err
+	}
+	if !disks.Settled(s.history, found, s.want, quietLate, time.Now()) {
+		return false, nil
+	}
+	plan = disks.Choose(found, s.want)
+	if plan.Problem != "" {
+		return false, errors.New(plan.Problem)
+	}
+	m.disks.Store(&diskState{pool: state.Pool, plan: plan})
+	m.say("the node's state is on pool %s of %s", state.Pool, state.Disk)
+	return true, m.takeState(state.Path)
 }
 
-// anyPool reports whether a disk has a pool of croft's, on which the state may lie.
-func anyPool(all []disks.Disk) bool {
-	for _, d := range all {
-		if d.Pool != "" || d.Unread != "" && !d.Boot {
-			return true
-		}
+// quiet reports whether no more disks are expected. A disk that appears later has its node's state with it.
+func (m *machine) quiet(s *search) bool {
+	least := quietSoon
+	if lateDisks("/sys") {
+		least = quietLate
 	}
-	return false
+	return m.driversLoaded() && time.Since(s.history.Changed) >= least
 }
 
-// poolConfig is the storage module's configuration for these disks, as croftd will have it.
-func (m *machine) poolConfig(use []string) (storage.Config, error) {
-	cfg := storage.Config{State: stateAt, Mounts: poolsAt, WipeDisks: m.settings.Node.Wipe, Log: m.logger()}
-	for _, text := range use {
+// prepareState mounts the pool with the state, or makes it, as croftd storage prepare does.
+func (m *machine) prepareState(ctx context.Context, plan disks.Plan) (storage.StateVolume, error) {
+	cfg := storage.Config{State: "/var/lib/croft/storage", Mounts: poolsAt, WipeDisks: plan.Wipe, Log: m.logger()}
+	for _, text := range plan.Prepare {
 		spec, err := storage.ParseDisk(text)
 		if err != nil {
-			return cfg, err
+			return storage.StateVolume{}, err
 		}
 		cfg.Pools = append(cfg.Pools, spec)
 	}
-	return cfg, nil
+	state, err := storage.PrepareState(ctx, cfg, storage.StateSpec{Want: nodestate.Want{UUID: m.settings.Node.StateID, Make: plan.Make}})
+	if err == nil && state.Made {
+		m.say("this node is new")
+	}
+	return state, err
 }
 
-// marks are the UUIDs of the node's pools by their names, as the storage module has written them down.
-func marks(folder string) (map[string]string, error) {
-	out := map[string]string{}
+// marks are the node's pools, as the storage module has written them down.
+func marks(folder string) (out []disks.Mark, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return nil, err
@@ -153,9 +164,9 @@ func marks(folder string) (map[string]string, error) {
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot read which pools the node has")
 		}
-		var mark struct{ Name, UUID string }
+		var mark struct{ Name, UUID, Disk string }
 		if json.Unmarshal(raw, &mark) == nil && mark.UUID != "" {
-			out[mark.Name] = mark.UUID
+			out = append(out, disks.Mark{Name: mark.Name, UUID: mark.UUID, Disk: mark.Disk})
 		}
 	}
 	return out, nil
@@ -168,12 +179,12 @@ func (m *machine) memoryState(plan disks.Plan) error {
 		return errors.Wrap(err, "cannot keep the node's state in memory")
 	}
 	m.wrong("disks", errors.New("there is none that the node may use: it runs from memory, and everything on it is lost when it is switched off"))
-	return m.takeState(stateAt, filepath.Join(stateAt, "images"))
+	return m.takeState(stateAt)
 }
 
 // takeState binds the folders of the state to their places, and has logs written there.
-func (m *machine) takeState(state, images string) error {
-	if err := bindState(state, images); err != nil {
+func (m *machine) takeState(state string) error {
+	if err := bindState(state); err != nil {
 		return err
 	}
 	m.runner.LogTo(logsAt)
@@ -183,12 +194,12 @@ func (m *machine) takeState(state, images string) error {
 // diskSettings are the settings of croftd about disks.
 func (m *machine) diskSettings() map[string]string {
 	d := m.disks.Load()
-	if d.volume == nil {
-		return map[string]string{"pool-size": bytesText(max(guest.MemoryBytes()/memoryPart, leastPool))}
+	if d.diskless() {
+		return map[string]string{"pool-size": strconv.FormatUint(max(d.plan.MemoryPool, leastPool)>>20, 10) + "MiB"}
 	}
-	out := map[string]string{"disk": strings.Join(d.plan.Use, ",")}
-	if wipe := m.settings.Node.Wipe; len(wipe) > 0 {
-		out["wipe-disk"] = strings.Join(wipe, ",")
+	out := map[string]string{"disk": strings.Join(d.plan.Disk, ",")}
+	if len(d.plan.Wipe) > 0 {
+		out["wipe-disk"] = strings.Join(d.plan.Wipe, ",")
 	}
 	return out
 }
