@@ -18,8 +18,8 @@ import (
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/components"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/kubeapi"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/pki"
-	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/pkg/backoff"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/internal/guest/service"
 )
 
 // podTime is how long pods have between SIGTERM and SIGKILL when the machine is switched off: the node ends the machine 30

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/components"
-	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/clusterboot"
 	"github.com/croft-edge/croft/pkg/fileid"

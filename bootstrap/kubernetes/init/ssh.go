@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/bootstrap/kubernetes/init/sshkeys"
+	"github.com/croft-edge/croft/internal/guest/service"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/clusterboot"

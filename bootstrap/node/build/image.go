@@ -164,9 +164,13 @@ func (m *material) root(ctx context.Context, c config, work string) (imagebuild.
 	if m.built, err = newest(ctx, c, used); err != nil {
 		return r, nil, err
 	}
+	programs, err := commitDate(ctx, c)
+	if err != nil {
+		return r, nil, err
+	}
 	for _, step := range []func() error{
 		func() error { return imagebuild.LinkApplets(ctx, r, c.run) },
-		func() error { return writeTexts(r, osRelease(c.version, m.built), c.publicKey()) },
+		func() error { return writeTexts(r, osRelease(c.version, programs), c.publicKey()) },
 		func() error { return m.kernel.InstallSome(ctx, r, wantedModule, c.run) },
 		func() error { return imagebuild.CheckPrograms(r) },
 	} {

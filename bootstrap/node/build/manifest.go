@@ -114,15 +114,26 @@ func newest(ctx context.Context, c config, packages []imagebuild.Package) (int64
 			return 0, err
 		}
 	}
-	if text, err := c.run(ctx, c.source, "git", "log", "-1", "--format=%ct"); err == nil {
-		commit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("cannot read the date of the last commit: %w", err)
-		}
-		out = max(out, commit)
+	commit, err := commitDate(ctx, c)
+	if err != nil {
+		return 0, err
 	}
+	out = max(out, commit)
 	if out == 0 {
 		return 0, errors.New("cannot date the image: no input has a date")
 	}
 	return out, nil
+}
+
+// commitDate is the date of croft's last commit in seconds since 1970; 0 where the source has no history.
+func commitDate(ctx context.Context, c config) (int64, error) {
+	text, err := c.run(ctx, c.source, "git", "log", "-1", "--format=%ct")
+	if err != nil {
+		return 0, nil //nolint:nilerr // the source needn't be a repository
+	}
+	date, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the date of the last commit: %w", err)
+	}
+	return date, nil
 }

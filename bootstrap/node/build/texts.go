@@ -39,7 +39,9 @@ func links() map[string]string {
 	}
 }
 
-// osRelease describes the image to programs; BUILT is the date of its newest part, in seconds since 1970.
+// osRelease describes the image to programs; BUILT is the date of croft's programs, in seconds since 1970: a
+// clock before it is wrong. It isn't that of the packages: croft's engine compares its clock with its own date too, and init sets a clock that is
+// decades behind to a day before, which has to stay wrong in the engine's eyes.
 func osRelease(version string, built int64) string {
 	return fmt.Sprintf("NAME=\"croft node\"\nID=croft\nID_LIKE=debian\nVERSION=%q\nVERSION_ID=%q\nPRETTY_NAME=%q\nBUILT=%d\n",
 		version, version, "croft node "+version, built)

@@ -12,23 +12,23 @@ import (
 )
 
 // keep runs f on a goroutine of its own, and again when it ends early or panics.
-func (m *machine) keep(ctx context.Context, name string, f func(ctx context.Context) error) {
-	go func() { _ = supervise.Keep(ctx, m.logger(), name, supervise.DefaultBackoff(), f) }() // its failures are logged
+func (j *journal) keep(ctx context.Context, name string, f func(ctx context.Context) error) {
+	go func() { _ = supervise.Keep(ctx, j.logger(), name, supervise.DefaultBackoff(), f) }() // its failures are logged
 }
 
 // once runs f once, on a goroutine of its own; its failure is a problem of that name.
-func (m *machine) once(ctx context.Context, name string, f func(ctx context.Context) error) {
+func (j *journal) once(ctx context.Context, name string, f func(ctx context.Context) error) {
 	go func() {
 		err := supervise.Catch(name, func() error { return f(ctx) })
 		if ctx.Err() == nil {
-			m.wrong(name, err)
+			j.wrong(name, err)
 		}
 	}()
 }
 
 // logger writes what supervise logs as lines of the journal.
-func (m *machine) logger() zerolog.Logger {
-	return zerolog.New(zerolog.ConsoleWriter{Out: lines{m.journal}, NoColor: true, PartsExclude: []string{zerolog.TimestampFieldName}})
+func (j *journal) logger() zerolog.Logger {
+	return zerolog.New(zerolog.ConsoleWriter{Out: lines{j}, NoColor: true, PartsExclude: []string{zerolog.TimestampFieldName}})
 }
 
 // lines is a writer whose writes are lines of a journal.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/bootstrap/node/init/console"
 	"github.com/croft-edge/croft/bootstrap/node/init/settings"
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/guest/cmdline"
@@ -41,6 +42,8 @@ type machine struct {
 	modules  *kmod.Modules
 	runner   *service.Runner
 	power    *power
+	// node asks the running node what it is.
+	node *console.Collector
 	// disks are what the node runs on; nil before that is decided.
 	disks atomic.Pointer[diskState]
 	// version is the image's, slot that of the running one; empty where the network brought it.
@@ -65,14 +68,16 @@ func run(ctx context.Context) error {
 	m := &machine{
 		journal: newJournal(kernelConsole()), events: newEvents(), version: cmp.Or(release(releaseFile, "VERSION_ID"), "unknown"), slot: os.Getenv(nodeimage.SlotVariable),
 	}
+	m.node = console.NewCollector(stateSocket, m.logger())
 	if err := m.prepare(ctx); err != nil {
 		return err
 	}
 	m.readSettings(ctx)
-	m.boundTrial(ctx)
+	images := m.images()
+	images.boundTrial(ctx)
 	net := m.startNetwork(ctx)
 	m.power.listen(m.upgrades.tell)
-	m.showScreen(ctx, net)
+	m.showScreen(ctx, net, images.trial)
 	if err := m.openState(ctx); err != nil {
 		return err
 	}
@@ -80,8 +85,8 @@ func run(ctx context.Context) error {
 	if err := m.startPrograms(ctx); err != nil {
 		return err
 	}
-	m.whenReady(ctx)
-	m.keepUpgraded(ctx)
+	m.whenReady(ctx, images)
+	images.keepUpgraded(ctx)
 	m.watch(ctx)
 	return errors.New("nothing is left to do")
 }
@@ -190,7 +195,7 @@ const lateConfig = 5 * time.Second
 // keeps its last good ones, and another one waits for its operator.
 func (m *machine) writeSettings(ctx context.Context) error {
 	image := imageSettings()
-	for name, value := range m.diskSettings() {
+	for name, value := range m.disks.Load().settings() {
 		image[name] = value
 	}
 	raw, err := m.settings.File(image)
@@ -246,14 +251,14 @@ func (m *machine) waitForOperator(ctx context.Context, why error) error {
 }
 
 // whenReady does what waits for the node's first readiness: the settings are good, the image is kept, a test's program runs.
-func (m *machine) whenReady(ctx context.Context) {
+func (m *machine) whenReady(ctx context.Context, images *images) {
 	m.once(ctx, "readiness", func(ctx context.Context) error {
 		if err := waitStarted(ctx, m.runner, engine); err != nil {
 			return err
 		}
 		close(m.wasReady)
 		m.say("the node is ready")
-		m.wrong(aboutUpgrade, m.keepImage())
+		m.wrong(aboutUpgrade, images.keepRunning())
 		if raw, err := os.ReadFile(settingsFile); err == nil {
 			m.wrong("settings of this boot", atomicfile.WriteFile(lastGoodFile, m.stamped(raw), 0o600))
 		}
@@ -262,9 +267,9 @@ func (m *machine) whenReady(ctx context.Context) {
 }
 
 // driversLoaded reports whether the drivers of the machine's devices are loaded.
-func (m *machine) driversLoaded() bool {
+func (e *events) driversLoaded() bool {
 	select {
-	case <-m.drivers:
+	case <-e.drivers:
 		return true
 	default:
 		return false

@@ -26,8 +26,9 @@ const (
 	shellName   = "shell"
 )
 
-// showScreen shows the node on the machine's screen and on its serial line. net is nil for a machine without a network.
-func (m *machine) showScreen(ctx context.Context, net *network.Network) {
+// showScreen shows the node on the machine's screen and on its serial line. net is nil for a machine without a network; trial tells that this
+// boot is an image's trial.
+func (m *machine) showScreen(ctx context.Context, net *network.Network, trial bool) {
 	terminals := []console.Terminal{{Path: screenAt}}
 	for _, name := range consoles("/sys") {
 		if strings.HasPrefix(name, "ttyS") || strings.HasPrefix(name, "hvc") {
@@ -37,7 +38,7 @@ func (m *machine) showScreen(ctx context.Context, net *network.Network) {
 	actions := make(chan console.Action, len(terminals))
 	m.keep(ctx, "console", func(ctx context.Context) error {
 		err := console.Run(ctx, console.Config{
-			Terminals: terminals, View: func() console.View { return m.view(net) }, Node: console.NewCollector(stateSocket, m.logger()),
+			Terminals: terminals, View: func() console.View { return m.view(net, trial) }, Node: m.node,
 			Logs: m.lastLines, Shell: m.settings.Node.Shell, Actions: actions, Log: m.logger(),
 		})
 		return err
@@ -115,10 +116,10 @@ func (m *machine) lastLines(program string, n int) []string {
 }
 
 // view is what init knows of the machine now.
-func (m *machine) view(net *network.Network) console.View {
+func (m *machine) view(net *network.Network, trial bool) console.View {
 	v := console.View{
 		Now: time.Now(), Uptime: time.Duration(guest.UptimeSeconds() * float64(time.Second)), Kernel: guest.ReadText("/proc/sys/kernel/osrelease"),
-		Image:    console.Image{Version: m.version, Slot: m.slot, Trial: m.trial() && !m.ready()},
+		Image:    console.Image{Version: m.version, Slot: m.slot, Trial: trial && !m.ready()},
 		Diskless: m.disks.Load().diskless(), Services: m.runner.States(), Memory: guest.MemoryBytes(), Free: guest.AvailableBytes(), Load: load("/proc/loadavg"),
 	}
 	for _, note := range m.disks.Load().notes() {

@@ -37,9 +37,9 @@ const (
 
 // diskState is what the node runs on.
 type diskState struct {
-	// pool is the name of the pool with the state; empty if that is in memory.
-	pool string
-	plan disks.Plan
+	// pool is the name of the pool with the state, path where that is mounted; both are empty if it is in memory.
+	pool, path string
+	plan       disks.Plan
 }
 
 // diskless reports whether the node runs from memory. Before its state is found that isn't known.
@@ -55,6 +55,8 @@ func (d *diskState) notes() []string {
 
 // search is a search for the node's state.
 type search struct {
+	*journal
+	*events
 	finder  disks.Finder
 	want    disks.Want
 	history disks.History
@@ -65,15 +67,20 @@ type search struct {
 func (m *machine) openState(ctx context.Context) error {
 	n := m.settings.Node
 	s := search{
+		journal: m.journal, events: m.events,
 		finder:  disks.Finder{Sys: "/sys", Boot: os.Getenv(nodeimage.DeviceVariable), Mounts: poolsAt},
 		want:    disks.Want{Empty: n.EmptyDisks, Named: n.Disks, Wipe: n.Wipe, StateID: n.StateID, Memory: guest.MemoryBytes()},
 		history: disks.Begin(time.Now()),
 	}
 	for {
 		next := m.devices.next()
-		done, err := m.tryState(ctx, &s)
-		if done || ctx.Err() != nil {
-			return err
+		found, err := s.look(ctx)
+		if found != nil && err == nil {
+			m.disks.Store(found)
+			return m.takeState(found)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		m.wrong("state", err)
 		select {
@@ -84,61 +91,64 @@ func (m *machine) openState(ctx context.Context) error {
 	}
 }
 
-// tryState looks for the state on the disks that there are now. done tells that the node goes on, with or without it.
-func (m *machine) tryState(ctx context.Context, s *search) (done bool, err error) {
-	found, err := s.finder.Find(ctx)
+// look looks for the state on the disks that there are now; nil while it isn't found, and may still come.
+func (s *search) look(ctx context.Context) (*diskState, error) {
+	found, err := s.find(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	m.wrong("disk names", disks.Link(namesAt, found))
 	s.history = s.history.Seen(found, s.want, time.Now())
-	if !disks.StateFound(found, s.want) && !m.quiet(s) {
-		return false, nil
+	if !disks.StateFound(found, s.want) && !s.quiet() {
+		return nil, nil
 	}
 	plan := disks.Choose(found, s.want)
 	switch {
 	case plan.Problem != "":
-		return false, errors.New(plan.Problem)
+		return nil, errors.New(plan.Problem)
 	case plan.MemoryPool > 0:
-		return true, m.memoryState(plan)
+		s.wrong("disks", errors.New("there is none that the node may use: it runs from memory, and everything on it is lost when it is switched off"))
+		return &diskState{plan: plan}, nil
 	}
-	state, err := m.prepareState(ctx, plan)
+	state, err := s.prepare(ctx, plan)
+	s.finder.Forget() // a disk may have become a pool
 	if err != nil {
-		s.finder.Forget()
-		return false, err
+		return nil, err
 	}
 	// The node's pools are known now: their disks may have to be waited for.
 	if s.want.Marks, err = marks(filepath.Join(state.Path, marksAt)); err != nil {
-		return false, err
+		return nil, err
 	}
-	s.finder.Forget()
-	if found, err = s.finder.Find(ctx); err != nil {
-		return false, err
+	if found, err = s.find(ctx); err != nil || !disks.Settled(s.history, found, s.want, quietLate, time.Now()) {
+		return nil, err
 	}
-	if !disks.Settled(s.history, found, s.want, quietLate, time.Now()) {
-		return false, nil
+	if plan = disks.Choose(found, s.want); plan.Problem != "" {
+		return nil, errors.New(plan.Problem)
 	}
-	plan = disks.Choose(found, s.want)
-	if plan.Problem != "" {
-		return false, errors.New(plan.Problem)
+	s.say("the node's state is on pool %s of %s", state.Pool, state.Disk)
+	return &diskState{pool: state.Pool, path: state.Path, plan: plan}, nil
+}
+
+// find lists the disks, and gives them names that stay.
+func (s *search) find(ctx context.Context) ([]disks.Disk, error) {
+	found, err := s.finder.Find(ctx)
+	if err == nil {
+		s.wrong("disk names", disks.Link(namesAt, found))
 	}
-	m.disks.Store(&diskState{pool: state.Pool, plan: plan})
-	m.say("the node's state is on pool %s of %s", state.Pool, state.Disk)
-	return true, m.takeState(state.Path)
+	return found, err
 }
 
 // quiet reports whether no more disks are expected. A disk that appears later has its node's state with it.
-func (m *machine) quiet(s *search) bool {
+func (s *search) quiet() bool {
 	least := quietSoon
 	if lateDisks("/sys") {
 		least = quietLate
 	}
-	return m.driversLoaded() && time.Since(s.history.Changed) >= least
+	return s.driversLoaded() && time.Since(s.history.Changed) >= least
 }
 
-// prepareState mounts the pool with the state, or makes it, as croftd storage prepare does.
-func (m *machine) prepareState(ctx context.Context, plan disks.Plan) (storage.StateVolume, error) {
-	cfg := storage.Config{State: "/var/lib/croft/storage", Mounts: poolsAt, WipeDisks: plan.Wipe, Log: m.logger()}
+// prepare mounts the pool with the state, or makes it, as croftd storage prepare does.
+func (s *search) prepare(ctx context.Context, plan disks.Plan) (storage.StateVolume, error) {
+	cfg := storage.Config{State: "/var/lib/croft/storage", Mounts: poolsAt, WipeDisks: plan.Wipe, Log: s.logger()}
 	for _, text := range plan.Prepare {
 		spec, err := storage.ParseDisk(text)
 		if err != nil {
@@ -146,9 +156,9 @@ func (m *machine) prepareState(ctx context.Context, plan disks.Plan) (storage.St
 		}
 		cfg.Pools = append(cfg.Pools, spec)
 	}
-	state, err := storage.PrepareState(ctx, cfg, storage.StateSpec{Want: nodestate.Want{UUID: m.settings.Node.StateID, Make: plan.Make}})
+	state, err := storage.PrepareState(ctx, cfg, storage.StateSpec{Want: nodestate.Want{UUID: s.want.StateID, Make: plan.Make}})
 	if err == nil && state.Made {
-		m.say("this node is new")
+		s.say("this node is new")
 	}
 	return state, err
 }
@@ -172,28 +182,24 @@ func marks(folder string) (out []disks.Mark, err error) {
 	return out, nil
 }
 
-// memoryState keeps the state in memory.
-func (m *machine) memoryState(plan disks.Plan) error {
-	m.disks.Store(&diskState{plan: plan})
-	if err := unix.Mount("tmpfs", stateAt, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=75%"); err != nil {
-		return errors.Wrap(err, "cannot keep the node's state in memory")
+// takeState binds the folders of the state to their places, and has logs written there. Without a disk it is in memory.
+func (m *machine) takeState(d *diskState) error {
+	path := d.path
+	if d.diskless() {
+		path = stateAt
+		if err := unix.Mount("tmpfs", stateAt, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=75%"); err != nil {
+			return errors.Wrap(err, "cannot keep the node's state in memory")
+		}
 	}
-	m.wrong("disks", errors.New("there is none that the node may use: it runs from memory, and everything on it is lost when it is switched off"))
-	return m.takeState(stateAt)
-}
-
-// takeState binds the folders of the state to their places, and has logs written there.
-func (m *machine) takeState(state string) error {
-	if err := bindState(state); err != nil {
+	if err := bindState(path); err != nil {
 		return err
 	}
 	m.runner.LogTo(logsAt)
 	return m.logIn(logsAt)
 }
 
-// diskSettings are the settings of croftd about disks.
-func (m *machine) diskSettings() map[string]string {
-	d := m.disks.Load()
+// settings are the settings of croftd about disks.
+func (d *diskState) settings() map[string]string {
 	if d.diskless() {
 		return map[string]string{"pool-size": strconv.FormatUint(max(d.plan.MemoryPool, leastPool)>>20, 10) + "MiB"}
 	}

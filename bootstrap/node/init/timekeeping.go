@@ -39,7 +39,7 @@ func (m *machine) startClock(ctx context.Context, net *network.Network) {
 		m.wrong("time servers", err)
 		return
 	}
-	if _, err := m.runner.Start(service.Spec{Name: "chrony", Command: command}); err != nil {
+	if _, err := m.runner.Start(service.Spec{Name: "chrony", Command: command, Before: func() error { _, err := chrony.Prepare(); return err }}); err != nil {
 		m.wrong("time servers", err)
 		return
 	}
@@ -59,7 +59,7 @@ func (m *machine) startClock(ctx context.Context, net *network.Network) {
 	})
 }
 
-// imageBuilt is the date of the image's newest part; zero if it isn't known.
+// imageBuilt is the date of croft's programs in the image; zero if it isn't known.
 func imageBuilt(file string) time.Time {
 	seconds, err := strconv.ParseInt(release(file, "BUILT"), 10, 64)
 	if err != nil {

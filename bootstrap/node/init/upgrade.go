@@ -20,12 +20,30 @@ const (
 	trialParameter = "croft.trial"
 )
 
-// trial reports whether this boot is the trial of another image.
-func (m *machine) trial() bool { return m.slot != "" && m.line.Has(trialParameter) }
+// images are the images on the boot medium: the one that runs, and the one beside it.
+type images struct {
+	*journal
+	*events
+	power *power
+	// slot is that of the running image; empty where the network brought it. trial tells that this boot is the trial of another image.
+	slot  string
+	trial bool
+	// source is where images are looked for, and every how often; empty for nowhere.
+	source string
+	every  time.Duration
+}
+
+// images are those of the machine.
+func (m *machine) images() *images {
+	return &images{
+		journal: m.journal, events: m.events, power: m.power, slot: m.slot, trial: m.slot != "" && m.line.Has(trialParameter),
+		source: m.settings.Node.Upgrade, every: m.settings.Node.UpgradeEvery,
+	}
+}
 
 // boundTrial starts the machine again, with the old image, if this boot is a trial and the node isn't ready in time.
-func (m *machine) boundTrial(ctx context.Context) {
-	if !m.trial() {
+func (m *images) boundTrial(ctx context.Context) {
+	if !m.trial {
 		return
 	}
 	m.once(ctx, "trial", func(ctx context.Context) error {
@@ -41,7 +59,7 @@ func (m *machine) boundTrial(ctx context.Context) {
 }
 
 // medium is the boot medium; an error if the network brought the image.
-func (m *machine) medium() (slots.Medium, error) {
+func (m *images) medium() (slots.Medium, error) {
 	if m.slot == "" {
 		return slots.Medium{}, errors.New("cannot change the image: the network brings it, from its server")
 	}
@@ -49,8 +67,8 @@ func (m *machine) medium() (slots.Medium, error) {
 	return slots.Medium{Root: bootAt, Slot: m.slot, Writable: bootWritable, Key: key}, err
 }
 
-// keepImage makes the running image the one that boots, and says what became of a trial.
-func (m *machine) keepImage() error {
+// keepRunning makes the running image the one that boots, and says what became of a trial.
+func (m *images) keepRunning() error {
 	if m.slot == "" {
 		return nil
 	}
@@ -58,7 +76,7 @@ func (m *machine) keepImage() error {
 	if err != nil {
 		return err
 	}
-	outcome, err := medium.Look(m.trial())
+	outcome, err := medium.Look(m.trial)
 	if err != nil {
 		return err
 	}
@@ -75,14 +93,14 @@ func (m *machine) keepImage() error {
 }
 
 // keepUpgraded looks for another image from time to time, where the settings say so.
-func (m *machine) keepUpgraded(ctx context.Context) {
-	if m.settings.Node.Upgrade == "" {
+func (m *images) keepUpgraded(ctx context.Context) {
+	if m.source == "" {
 		return
 	}
 	m.keep(ctx, "upgrade", func(ctx context.Context) error {
 		for {
 			// Nodes of one farm neither ask nor start again all at once.
-			every := m.settings.Node.UpgradeEvery
+			every := m.every
 			wait := every/2 + time.Duration(rand.Int64N(int64(every))) //nolint:gosec // no secret
 			select {
 			case <-ctx.Done():
@@ -96,18 +114,18 @@ func (m *machine) keepUpgraded(ctx context.Context) {
 }
 
 // upgrade fetches another image if there is one, and starts the machine again with it.
-func (m *machine) upgrade(ctx context.Context) error {
-	if m.trial() && !m.ready() {
+func (m *images) upgrade(ctx context.Context) error {
+	if m.trial && !m.ready() {
 		return nil // this image has to show itself first
 	}
 	medium, err := m.medium()
 	if err != nil {
 		return err
 	}
-	if medium.Key == nil && !isPrivate(m.settings.Node.Upgrade) {
+	if medium.Key == nil && !isPrivate(m.source) {
 		return errors.New("cannot upgrade: no key of images is built in, and the address of images isn't https")
 	}
-	image, err := medium.Install(ctx, slots.Server{URL: m.settings.Node.Upgrade})
+	image, err := medium.Install(ctx, slots.Server{URL: m.source})
 	if errors.Is(err, slots.ErrNothing) {
 		return nil
 	}
@@ -125,9 +143,9 @@ func (m *machine) upgrade(ctx context.Context) error {
 func isPrivate(address string) bool { return len(address) > 8 && address[:8] == "https://" }
 
 // ready reports whether the node was ready in this boot.
-func (m *machine) ready() bool {
+func (e *events) ready() bool {
 	select {
-	case <-m.wasReady:
+	case <-e.wasReady:
 		return true
 	default:
 		return false

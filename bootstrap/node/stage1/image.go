@@ -100,8 +100,10 @@ func find(slot string) (found, error) {
 }
 
 // needed are modules that no device asks for; fileSystems those of boot media.
-func needed() []string      { return []string{"loop", "dm-verity", "squashfs"} }
-func fileSystems() []string { return []string{"isofs", "vfat", "nls_cp437", "nls_ascii", "nls_iso8859-1"} }
+func needed() []string { return []string{"loop", "dm-verity", "squashfs"} }
+func fileSystems() []string {
+	return []string{"isofs", "vfat", "nls_cp437", "nls_ascii", "nls_iso8859-1"}
+}
 
 func load(modules *kmod.Modules, names ...string) {
 	for _, name := range names {

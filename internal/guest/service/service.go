@@ -29,6 +29,8 @@ type Spec struct {
 	StopTime time.Duration
 	// Terminal gives it the console as its controlling terminal; it prints there then, not to a log.
 	Terminal string
+	// Before is called before each start; an error is one of the start. nil for nothing.
+	Before func() error
 	// Ready tries whether the program does its work; nil for one that is ready once it runs.
 	Ready func(ctx context.Context) error
 }
@@ -187,6 +189,11 @@ func (s *Service) keep(ctx context.Context) {
 
 // once runs the program to its end. When ctx is over it is asked to end, and made to after its stop time.
 func (s *Service) once(ctx context.Context) error {
+	if s.spec.Before != nil {
+		if err := s.spec.Before(); err != nil {
+			return err
+		}
+	}
 	cmd := exec.CommandContext(ctx, s.spec.Command[0], s.spec.Command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = cmp.Or(s.spec.StopTime, DefaultStop)
