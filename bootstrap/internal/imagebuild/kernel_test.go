@@ -123,3 +123,30 @@ func TestBadKernels(t *testing.T) {
 		}
 	}
 }
+
+// Of all modules the image has the wanted ones and those that they need; folders of others are gone.
+func TestSomeModules(t *testing.T) {
+	k, err := OpenKernel(kernelPackage(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, runs := newRoot(t), []string{}
+	write(t, r.At("/lib/modules/6.1/modules.dep.bin"), "")
+	wanted := func(file string) bool { return file == "kernel/fs/squashfs/squashfs.ko" }
+	if err := k.InstallSome(t.Context(), r, wanted, depmod(t, &runs)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(runs, []string{"depmod", "depmod"}) {
+		t.Errorf("these run: %v", runs)
+	}
+	for at, want := range map[string]bool{
+		"fs/squashfs/squashfs.ko": true, "lib/zstd/zstd_common.ko": true, "lib/zstd/zstd_decompress.ko": true, "drivers": false, "../modules.dep.bin": false,
+	} {
+		if got := r.Has("/lib/modules/6.1/kernel/" + at); got != want {
+			t.Errorf("%s is there: %v, want %v", at, got, want)
+		}
+	}
+	if err := k.InstallSome(t.Context(), newRoot(t), func(string) bool { return false }, depmod(t, &runs)); err == nil {
+		t.Error("a kernel without modules is installed")
+	}
+}

@@ -160,3 +160,19 @@ func read(t *testing.T, path string) string {
 	}
 	return string(text)
 }
+
+// Files and links of all packages below a folder are found once, with and without /usr.
+func TestBelow(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(first, "lib/x/a"), "")
+	write(t, filepath.Join(second, "usr/lib/x/a"), "")
+	write(t, filepath.Join(second, "usr/lib/x/y/c"), "")
+	symlink(t, "c", filepath.Join(second, "usr/lib/x/y/b"))
+	got, err := Below([]Package{{Dir: first}, {Dir: second}}, "/lib/x")
+	if want := []string{"/usr/lib/x/a", "/usr/lib/x/y/b", "/usr/lib/x/y/c"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("they are %v, %v, want %v", got, err, want)
+	}
+	if got, err := Below([]Package{{Dir: first}}, "/lib/none"); err == nil {
+		t.Errorf("of nothing they are %v", got)
+	}
+}

@@ -14,7 +14,7 @@ func leftOut() []string {
 		"drivers/isdn/", "drivers/leds/", "drivers/media/", "drivers/memstick/", "drivers/mtd/", "drivers/most/", "drivers/nfc/", "drivers/ntb/",
 		"drivers/parport/", "drivers/pcmcia/", "drivers/platform/", "drivers/power/", "drivers/rapidio/", "drivers/siox/", "drivers/slimbus/",
 		"drivers/soundwire/", "drivers/spmi/", "drivers/ssb/", "drivers/staging/", "drivers/target/", "drivers/uio/", "drivers/ufs/", "drivers/video/",
-		"drivers/w1/", "drivers/bcma/", "drivers/hsi/", "drivers/android/", "drivers/edac/", "drivers/thermal/", "drivers/message/fusion/mptlan.ko", "drivers/ipack/", "drivers/mcb/", "drivers/vdpa/", "drivers/crypto/qat/", "drivers/crypto/intel/qat/",
+		"drivers/w1/", "drivers/bcma/", "drivers/hsi/", "drivers/android/", "drivers/message/fusion/mptlan.ko", "drivers/ipack/", "drivers/mcb/", "drivers/vdpa/", "drivers/crypto/qat/", "drivers/crypto/intel/qat/",
 		"drivers/crypto/chelsio/", "drivers/crypto/marvell/", "drivers/crypto/amcc/", "drivers/char/pcmcia/", "drivers/char/xillybus/", "drivers/char/mwave/",
 		"drivers/input/gameport/", "drivers/input/joystick/", "drivers/input/tablet/", "drivers/input/touchscreen/", "drivers/input/misc/", "drivers/input/rmi4/",
 		"drivers/misc/sgi-gru/", "drivers/misc/mei/", "drivers/misc/lis3lv02d/", "drivers/misc/altera-stapl/", "drivers/misc/habanalabs/", "drivers/misc/genwqe/",
