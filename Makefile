@@ -43,9 +43,9 @@ build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 	@for b in $(BINARIES); do echo "building bin/$$b"; CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
 
 .PHONY: image
-image: root ## build the boot image of a node into bin/node; SIGN= names a file with the key that signs it, KERNEL=6.12 a newer kernel
+image: root ## build the boot image of a node into bin/node; SIGN= a file with the key that signs it, KERNEL=6.12 a newer kernel, LEVEL=9 for a fast build
 	@bootstrap/setup $(IMAGE_PACKAGES)
-	@go run -trimpath ./bootstrap/node/build -version '$(VERSION)' -commit '$(COMMIT)' -out $(BIN)/node $(if $(KERNEL),-kernel $(KERNEL)) $(if $(SIGN),-sign $(SIGN))
+	@go run -trimpath ./bootstrap/node/build -version '$(VERSION)' -commit '$(COMMIT)' -out $(BIN)/node $(if $(KERNEL),-kernel $(KERNEL)) $(if $(SIGN),-sign $(SIGN)) $(if $(LEVEL),-level $(LEVEL))
 
 .PHONY: image-check
 image-check: root ## build the boot image of a node twice, from two copies of the last commit, and compare the checksums of all files

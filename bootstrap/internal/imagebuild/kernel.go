@@ -21,6 +21,7 @@ type Kernel struct {
 	Image, Modules string
 }
 
+// OpenKernel finds the kernel and its modules in the folder of an unpacked package.
 func OpenKernel(dir string) (Kernel, error) {
 	images, err := filepath.Glob(filepath.Join(dir, "boot", "vmlinuz-*"))
 	if err != nil || len(images) != 1 {

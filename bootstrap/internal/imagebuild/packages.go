@@ -14,11 +14,12 @@ import (
 )
 
 const (
+	// Busybox is the program of all applets.
 	Busybox = "/bin/busybox"
 	// authorities has a certificate authority a file, in a package that no file of the image depends on.
 	authoritiesPackage = "ca-certificates"
 	authorities        = "/usr/share/ca-certificates/mozilla"
-	// bundle are all authorities in one file.
+	// Bundle has all authorities in one file.
 	Bundle = "/etc/ssl/certs/ca-certificates.crt"
 )
 

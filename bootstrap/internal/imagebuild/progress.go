@@ -18,6 +18,7 @@ func NewProgress(to io.Writer, name string) *Progress {
 	return &Progress{to: to, name: name, began: time.Now()}
 }
 
+// Say prints a line.
 func (p *Progress) Say(format string, args ...any) {
 	fmt.Fprintf(p.to, "%s: %6.1f s  %s\n", p.name, time.Since(p.began).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -88,6 +88,7 @@ func Stage(folder, name, from string) error {
 	return StageFrom(folder, name, in)
 }
 
+// StageFrom is Stage of what a reader has.
 func StageFrom(folder, name string, in io.Reader) error {
 	out, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {

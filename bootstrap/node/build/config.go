@@ -19,6 +19,8 @@ type config struct {
 	version, commit string
 	// newestKernel is the package that depends on the newest kernel of its kind.
 	newestKernel string
+	// level is zstd's for the root file system, 1 to 22.
+	level int
 	// key signs the image; nil for one without a signature.
 	key ed25519.PrivateKey
 	// run runs the commands that aren't Go's.

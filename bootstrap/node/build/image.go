@@ -15,8 +15,8 @@ import (
 const (
 	imageName = "croft-node"
 	billFile  = "sbom.json"
-	// squashfsLevel and squashfsBlock are what the root file system is packed with. Level 9 takes 10 seconds of a processor and 7 MB more, 15
-	// takes 90, and 19 minutes. zstd has other tables for blocks of more than 256K, with which the level 15 packs worse.
+	// squashfsLevel and squashfsBlock are what the root file system is packed with, by default. Level 9 takes 10 seconds of a processor and 7 MB more,
+	// 15 takes 90, and 19 minutes. zstd has other tables for blocks of more than 256K, with which the level 15 packs worse.
 	squashfsLevel = 15
 	squashfsBlock = "256K"
 )
@@ -117,7 +117,7 @@ func (m *material) make(ctx context.Context, c config, at places, p *imagebuild.
 		return err
 	}
 	p.Say("root folder: files of %d packages, all libraries are there", len(used))
-	squashfs, fresh, err := imagebuild.PackRoot(ctx, r, imagebuild.Packing{Cache: c.cache, Level: squashfsLevel, Block: squashfsBlock, Run: c.run})
+	squashfs, fresh, err := imagebuild.PackRoot(ctx, r, imagebuild.Packing{Cache: c.cache, Level: c.level, Block: squashfsBlock, Run: c.run})
 	if err != nil {
 		return err
 	}
