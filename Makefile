@@ -14,6 +14,7 @@ VULN_VERSION := v1.3.0
 
 # What the boot image of a node is made with.
 IMAGE_PACKAGES := squashfs-tools kmod xz-utils
+IMAGE_OPTIONS = $(if $(KERNEL),-kernel $(KERNEL)) $(if $(SIGN),-sign $(abspath $(SIGN))) $(if $(LEVEL),-level $(LEVEL))
 
 # The binaries are static: they run on any machine of this kind.
 BINARIES := croftd croft explorer croft-init zdb
@@ -45,12 +46,12 @@ build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 .PHONY: image
 image: root ## build the boot image of a node into bin/node; SIGN= a file with the key that signs it, KERNEL=6.12 a newer kernel, LEVEL=9 for a fast build
 	@bootstrap/setup $(IMAGE_PACKAGES)
-	@go run -trimpath ./bootstrap/node/build -version '$(VERSION)' -commit '$(COMMIT)' -out $(BIN)/node $(if $(KERNEL),-kernel $(KERNEL)) $(if $(SIGN),-sign $(SIGN)) $(if $(LEVEL),-level $(LEVEL))
+	@go run -trimpath ./bootstrap/node/build -version '$(VERSION)' -commit '$(COMMIT)' -out $(BIN)/node $(IMAGE_OPTIONS)
 
 .PHONY: image-check
 image-check: root ## build the boot image of a node twice, from two copies of the last commit, and compare the checksums of all files
 	@bootstrap/setup $(IMAGE_PACKAGES)
-	@bootstrap/node/check '$(VERSION)' '$(COMMIT)'
+	@bootstrap/node/check '$(VERSION)' '$(COMMIT)' $(IMAGE_OPTIONS)
 
 .PHONY: kubernetes-image
 kubernetes-image: root ## build the image of Kubernetes nodes into bin/kubernetes; long the first time: it compiles Kubernetes
