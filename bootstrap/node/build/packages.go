@@ -16,7 +16,7 @@ func programFiles() []string {
 		imagebuild.Busybox,
 		// Containers, and what enters their mounts. ctr has 7 MB, and nobody there to call it: croft speaks to containerd itself.
 		"/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "/usr/bin/runc", "/usr/bin/nsenter",
-		"/sbin/apparmor_parser", "/etc/apparmor/parser.conf",
+		"/sbin/apparmor_parser", "/etc/apparmor/parser.conf", "/usr/share/apparmor-features/features",
 		// Disks and pools.
 		"/sbin/blkid", "/sbin/wipefs", "/sbin/mkfs.btrfs", "/bin/btrfs",
 		// The bus, and the clock.
