@@ -5,6 +5,7 @@ package media
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -92,8 +93,19 @@ func (c *console) commandLine() string {
 	return line
 }
 
-// run boots a machine until it switches itself off. When it prints the text seen, keys are typed on its serial port.
+// run boots a machine until its process 1 switches it off.
 func run(t *testing.T, seen, keys string, args ...string) *console {
+	t.Helper()
+	out := start(t, seen, keys, args...)
+	if !strings.Contains(out.String(), "END") {
+		t.Fatalf("no process 1 ran:\n%s", out)
+	}
+	return out
+}
+
+// start starts a machine, and waits until it is off or would start again. When it prints the text seen, keys are typed
+// on its serial port.
+func start(t *testing.T, seen, keys string, args ...string) *console {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bootTime)
 	defer cancel()
@@ -122,7 +134,7 @@ func run(t *testing.T, seen, keys string, args ...string) *console {
 	}
 	err = cmd.Wait()
 	t.Logf("%v: %q", time.Since(began).Round(time.Second/10), out.commandLine())
-	if err != nil || !strings.Contains(out.String(), "END") {
+	if err != nil {
 		t.Fatalf("the machine: %v: %s\n%s", err, problems.String(), out)
 	}
 	return out
@@ -308,6 +320,19 @@ func TestBadSlot(t *testing.T) {
 		s.remove("/croft/a/initrd")
 		s.boots(nil, "b", false)
 	})
+	t.Run("a damaged initrd", func(t *testing.T) {
+		s := newSlots(t, folder)
+		content := read(t, s.path)
+		entry := bytes.Index(content, []byte("INITRD     ")) // in the folder of slot a: its size is larger than what it has
+		binary.LittleEndian.PutUint32(content[entry+28:], 8<<20)
+		write(t, s.path, content)
+		// QEMU ends when the machine starts again.
+		out := start(t, "", "", device("disk", s.path)...)
+		if trial, _ := s.environment().Get("trial"); trial != "b" {
+			t.Errorf("the next boot's slot is %q\n%s", trial, out)
+		}
+		s.boots(nil, "b", true)
+	})
 	t.Run("a disk that can't be written", func(t *testing.T) {
 		s := newSlots(t, folder)
 		s.set("trial=b")
@@ -348,16 +373,16 @@ func TestIPXE(t *testing.T) {
 	server := &http.Server{Handler: http.FileServer(http.Dir(folder))}
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
-	start := filepath.Join(t.TempDir(), "start.ipxe")
-	write(t, start, fmt.Appendf(nil, "#!ipxe\ndhcp\nchain http://10.0.2.2:%d/%s\n", listener.Addr().(*net.TCPAddr).Port, Script))
+	first := filepath.Join(t.TempDir(), "first.ipxe")
+	write(t, first, fmt.Appendf(nil, "#!ipxe\ndhcp\nchain http://10.0.2.2:%d/%s\n", listener.Addr().(*net.TCPAddr).Port, Script))
 	for _, kind := range []string{"BIOS", "UEFI"} {
 		t.Run(kind, func(t *testing.T) {
 			args := []string{"-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="}
 			if kind == "BIOS" {
-				args = append(args, "-kernel", "/boot/ipxe.lkrn", "-initrd", start)
+				args = append(args, "-kernel", "/boot/ipxe.lkrn", "-initrd", first)
 			} else {
 				args = append(args, firmware(t, kind)...)
-				args = append(args, device("disk", ipxeDisk(t, start))...)
+				args = append(args, device("disk", ipxeDisk(t, first))...)
 			}
 			out := run(t, "", "", args...)
 			for _, name := range []string{"root.squashfs", "image.json", "image.json.sig"} {

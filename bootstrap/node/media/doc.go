@@ -14,8 +14,9 @@
 // GRUB takes the file system labelled CROFT-BOOT, that of the disk that it was started from if there are several, and
 // /boot/grub/grub.cfg on it. The image is in /croft/SLOT, SLOT being a or b. GRUB adds to the kernel's command line, in
 // this order: the consoles, croft.slot=SLOT, croft.trial for a trial, croft.recovery from the menu, the image's own
-// arguments, and those of the person who runs the node. A slot whose kernel or initrd is missing or damaged is passed
-// over for the other one; when neither boots, GRUB starts the machine again after a minute.
+// arguments, and those of the person who runs the node. A slot whose kernel or initrd is missing, or whose kernel can't
+// be loaded, is passed over for the other one. When an initrd can't be read whole, GRUB makes the other slot a trial and
+// starts the machine again; when no slot boots, it does so after a minute.
 //
 // The image's own arguments are the variable cmdline in /croft/SLOT/cmdline, an environment block of GRUB (package
 // grubenv) that may be missing: who puts an image in a slot writes it.
