@@ -37,4 +37,12 @@
 //
 // which may change the variable timeout (seconds, 2 by default) too. The croft.iso can't be changed: there the key e in
 // the menu changes the arguments of one boot.
+//
+// # iPXE
+//
+// boot.ipxe names its files relative to itself. iPXE puts root.squashfs, image.json and image.json.sig into the folder
+// /image of the initramfs; older versions make no folders there, so the initrd must have /image. By UEFI this needs a
+// version that hands the kernel one initrd with these files in it (initrd.magic, https://ipxe.org/cmd/initrd). Debian
+// 12's ipxe.efi doesn't: process 1 starts and finds no files in /image; by BIOS Debian 12's iPXE does. The script tells
+// how to add parameters, and how a second image on the server is tried first.
 package media
