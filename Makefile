@@ -13,7 +13,7 @@ LINT_VERSION := v2.15.0
 VULN_VERSION := v1.3.0
 
 # What the boot image of a node is made with.
-IMAGE_PACKAGES := squashfs-tools kmod xz-utils
+IMAGE_PACKAGES := squashfs-tools kmod xz-utils grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools dosfstools
 IMAGE_OPTIONS = $(if $(KERNEL),-kernel $(KERNEL)) $(if $(SIGN),-sign $(abspath $(SIGN))) $(if $(LEVEL),-level $(LEVEL))
 
 # The binaries are static: they run on any machine of this kind.
@@ -47,6 +47,10 @@ build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 image: root ## build the boot image of a node into bin/node; SIGN= a file with the key that signs it, KERNEL=6.12 a newer kernel, LEVEL=9 for a fast build
 	@bootstrap/setup $(IMAGE_PACKAGES)
 	@go run -trimpath ./bootstrap/node/build -version '$(VERSION)' -commit '$(COMMIT)' -out $(BIN)/node $(IMAGE_OPTIONS)
+
+.PHONY: run-vm
+run-vm: setup build image ## boot the image in QEMU with an explorer beside it; PARAMETERS= for the kernel, KVM=yes where QEMU can use it
+	@go run -trimpath ./bootstrap/node/run -bin $(BIN) -image $(BIN)/node $(if $(KVM),-kvm) -parameters '$(PARAMETERS)'
 
 .PHONY: image-check
 image-check: root ## build the boot image of a node twice, from two copies of the last commit, and compare the checksums of all files

@@ -37,11 +37,11 @@ func TestTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeTexts(r, "v1.2.3", []byte("key\n")); err != nil {
+	if err := writeTexts(r, osRelease("v1.2.3", 1_700_000_000), []byte("key\n")); err != nil {
 		t.Fatal(err)
 	}
 	have, err := imagebuild.ReadVariables(r.At("/etc/os-release"))
-	if err != nil || have["ID"] != "croft" || have["VERSION_ID"] != "v1.2.3" {
+	if err != nil || have["ID"] != "croft" || have["VERSION_ID"] != "v1.2.3" || have["BUILT"] != "1700000000" {
 		t.Errorf("os-release has %v, %v", have, err)
 	}
 	for at, want := range map[string]string{"/etc/resolv.conf": "../run/resolv.conf", "/etc/croft": "../run/config", "/var/run": "../run", "/etc/mtab": "../proc/self/mounts"} {
