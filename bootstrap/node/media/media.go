@@ -3,7 +3,6 @@ package media
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,11 +13,17 @@ import (
 const (
 	// Label is that of the file system that GRUB boots from; stage 1 looks for it too.
 	Label = "CROFT-BOOT"
-	// ConfigLabel is that of the file system for a node's settings, ConfigName the name of its partition.
-	ConfigLabel, ConfigName = "CROFTCONFIG", "croft-config"
+	// ConfigLabel is that of the file system for a node's settings.
+	ConfigLabel = "CROFTCONFIG"
+	// ConfigName is the name of its partition.
+	ConfigName = "croft-config"
 
-	// ISO, Disk and Script are the names of the files that Build makes.
-	ISO, Disk, Script = "croft.iso", "croft.img", "boot.ipxe"
+	// ISO is the name of the file for CDs and USB sticks.
+	ISO = "croft.iso"
+	// Disk is the name of the disk image.
+	Disk = "croft.img"
+	// Script is the name of the script for iPXE.
+	Script = "boot.ipxe"
 
 	// leastSlot is the least room for an image, which is made larger for a large one.
 	leastSlot = 192 << 20
@@ -166,15 +171,4 @@ func place(from, to string) error {
 		return err
 	}
 	return os.Rename(from, to)
-}
-
-// copyInto copies a file to a place in an open one.
-func copyInto(out io.WriterAt, at int64, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	_, err = io.Copy(io.NewOffsetWriter(out, at), in)
-	return err
 }
