@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/grubenv"
 	"github.com/croft-edge/croft/internal/nodeimage"
 )
 
@@ -52,8 +53,30 @@ func (m Medium) Install(ctx context.Context, source Source) (nodeimage.Manifest,
 				return err
 			}
 		}
+		if err := m.copyArguments(other); err != nil {
+			return err
+		}
 		return f.finish(raw, signature, manifest)
 	})
+}
+
+// argumentsFile has a slot's arguments for the kernel's command line, as an environment block of GRUB's.
+const argumentsFile = "cmdline"
+
+// copyArguments gives another slot the kernel arguments of the running one, if it has any.
+func (m Medium) copyArguments(other string) error {
+	block, err := grubenv.Read(filepath.Join(m.at(nodeimage.SlotFolder(m.Slot)), argumentsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	raw, err := block.Encode()
+	if err != nil {
+		return err
+	}
+	return writeSynced(filepath.Join(m.at(nodeimage.SlotFolder(other)), argumentsFile), raw)
 }
 
 // offered reads the manifest of the source's image, and decides whether it is to be installed.

@@ -152,10 +152,24 @@ func (b *boots) upgrade(from Source) {
 func TestGoodUpgrade(t *testing.T) {
 	b, next := medium(t), t.TempDir()
 	write(t, next, "v2", 2000)
+	arguments := new(grubenv.Block)
+	if err := arguments.Set("cmdline", "quiet panic=10"); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := arguments.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(b.Root, "croft/a", argumentsFile), raw)
 	b.looks(b.boot(), None)
 	b.upgrade(folder(next))
 	if !b.boot() || b.Slot != "b" {
 		t.Fatalf("slot %s is booted", b.Slot)
+	}
+	if got, err := grubenv.Read(filepath.Join(b.Root, "croft/b", argumentsFile)); err != nil {
+		t.Error(err)
+	} else if text, _ := got.Get("cmdline"); text != "quiet panic=10" {
+		t.Errorf("the new image's kernel gets %q", text)
 	}
 	b.looks(true, Running)
 	if err := b.Keep(); err != nil {
