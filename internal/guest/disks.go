@@ -48,8 +48,10 @@ func ReadNumber(name string) int64 {
 	return n
 }
 
-// MemoryBytes is the machine's memory, in bytes; AvailableBytes what of it programs can still have. They are 0 if the kernel doesn't say.
-func MemoryBytes() uint64    { return memory("MemTotal:") }
+// MemoryBytes is the machine's memory, in bytes; 0 if the kernel doesn't say.
+func MemoryBytes() uint64 { return memory("MemTotal:") }
+
+// AvailableBytes is what of the machine's memory programs can still have, in bytes; 0 if the kernel doesn't say.
 func AvailableBytes() uint64 { return memory("MemAvailable:") }
 
 func memory(field string) uint64 {

@@ -61,7 +61,7 @@ func run(ctx context.Context, c config) error {
 	if err := sparse(disk); err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func sparse(path string) error {
 	return f.Truncate(diskBytes)
 }
 
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}

@@ -2,12 +2,13 @@ package service
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/clip"
 )
@@ -38,12 +39,12 @@ func OpenLog(folder, name string) (*Log, error) {
 func (l *Log) open() error {
 	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("cannot open log %s: %w", l.path, err)
+		return errors.Wrapf(err, "cannot open log %s", l.path)
 	}
 	info, err := file.Stat()
 	if err != nil {
 		file.Close()
-		return fmt.Errorf("cannot open log %s: %w", l.path, err)
+		return errors.Wrapf(err, "cannot open log %s", l.path)
 	}
 	l.file, l.size = file, info.Size()
 	return nil

@@ -7,12 +7,13 @@ package service
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/backoff"
 )
@@ -100,7 +101,7 @@ func (r *Runner) Start(spec Spec) (*Service, error) {
 	if r.running[spec.Name] != nil {
 		r.mu.Unlock()
 		stop()
-		return nil, fmt.Errorf("cannot start %s: it is running", spec.Name)
+		return nil, errors.Errorf("cannot start %s: it is running", spec.Name)
 	}
 	r.running[spec.Name] = s
 	r.mu.Unlock()
@@ -218,9 +219,9 @@ func (s *Service) once(ctx context.Context) error {
 	go s.try(over)
 	err := cmd.Wait()
 	if err == nil {
-		return fmt.Errorf("exit status 0")
+		return errors.New("exit status 0")
 	}
-	return fmt.Errorf("%s", strings.TrimSpace(err.Error()))
+	return errors.New(strings.TrimSpace(err.Error()))
 }
 
 // begin starts the process. A Restart that comes meanwhile waits, and ends it: it may have read its files already.
