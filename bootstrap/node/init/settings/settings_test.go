@@ -3,7 +3,9 @@ package settings
 import (
 	"maps"
 	"net/netip"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +105,32 @@ func TestNoNameTwice(t *testing.T) {
 		if names[alias] {
 			t.Errorf("the alias %s is a name too", alias)
 		}
+	}
+}
+
+// TestTheDocumentHasAllSettings compares the table in docs/boot.md with the program.
+func TestTheDocumentHasAllSettings(t *testing.T) {
+	raw, err := os.ReadFile("../../../../docs/boot.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, begins := strings.Cut(string(raw), "<!-- boot settings:")
+	table, _, ends := strings.Cut(rest, "<!-- /boot settings -->")
+	if !begins || !ends {
+		t.Fatal("docs/boot.md has no table of settings")
+	}
+	var names []string
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		for name := range strings.SplitSeq(cell, ", ") {
+			names = append(names, strings.Trim(name, "`"))
+		}
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, Names()) {
+		t.Errorf("docs/boot.md has %q, the program %q", names, Names())
 	}
 }
