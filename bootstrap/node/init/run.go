@@ -82,6 +82,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	m.startClock(ctx, net)
+	if m.recovery() {
+		return m.waitForOperator(ctx, errors.New("its programs don't run: the machine was booted for recovery"))
+	}
 	if err := m.startPrograms(ctx); err != nil {
 		return err
 	}
@@ -90,6 +93,11 @@ func run(ctx context.Context) error {
 	m.watch(ctx)
 	return errors.New("nothing is left to do")
 }
+
+// recoveryParameter has the machine come up with its state and its network, a shell at its console, and none of the node's programs.
+const recoveryParameter = "croft.recovery"
+
+func (m *machine) recovery() bool { return m.line.Has(recoveryParameter) }
 
 // startPrograms starts the node's programs. What needs no settings starts while they are checked.
 func (m *machine) startPrograms(ctx context.Context) error {

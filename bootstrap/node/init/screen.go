@@ -39,7 +39,7 @@ func (m *machine) showScreen(ctx context.Context, net *network.Network, trial bo
 	m.keep(ctx, "console", func(ctx context.Context) error {
 		err := console.Run(ctx, console.Config{
 			Terminals: terminals, View: func() console.View { return m.view(net, trial) }, Node: m.node,
-			Logs: m.lastLines, Shell: m.settings.Node.Shell, Actions: actions, Log: m.logger(),
+			Logs: m.lastLines, Shell: m.settings.Node.Shell || m.recovery(), Actions: actions, Log: m.logger(),
 		})
 		return err
 	})

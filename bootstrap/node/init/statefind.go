@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/internal/nodeimage"
 	"github.com/croft-edge/croft/modules/storage"
 	"github.com/croft-edge/croft/modules/storage/nodestate"
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 const (
@@ -187,10 +188,23 @@ func (m *machine) takeState(d *diskState) error {
 	path := d.path
 	if d.diskless() {
 		path = stateAt
+		mounted, err := mounts.Read()
+		if err != nil {
+			return err
+		}
+		// An earlier life of init may have mounted it.
+		if _, there := mounted.At(stateAt); there {
+			return m.useState(path)
+		}
 		if err := unix.Mount("tmpfs", stateAt, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=75%"); err != nil {
 			return errors.Wrap(err, "cannot keep the node's state in memory")
 		}
 	}
+	return m.useState(path)
+}
+
+// useState binds the folders of the state that is mounted there.
+func (m *machine) useState(path string) error {
 	if err := bindState(path); err != nil {
 		return err
 	}
