@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/saturate"
 	"github.com/croft-edge/croft/pkg/workload"

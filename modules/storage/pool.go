@@ -3,9 +3,9 @@ package storage
 import (
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/saturate"
 	"github.com/croft-edge/croft/pkg/workload"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/modules/network/wireguard"
-	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/workload"
 )

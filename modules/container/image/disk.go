@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/croft-edge/croft/modules/container/image/catalog"
+	"github.com/croft-edge/croft/pkg/diskspace"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -14,7 +13,7 @@ import (
 // 20th of it when that is less.
 const mostReserve = uint64(1) << 30
 
-// Space is how full a file system is, in bytes.
+// Space is how full the place of images is, in bytes.
 type Space struct{ Used, Total, Free uint64 }
 
 // disk is the file system of unpacked images.
@@ -33,12 +32,11 @@ func (d *disk) usage(ctx context.Context) (Space, error) {
 	if err != nil {
 		return Space{}, err
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(root, &st); err != nil {
+	s, err := diskspace.Of(root)
+	if err != nil {
 		return Space{}, node.Errorf(node.Internal, "cannot look at the space for images: %w", err)
 	}
-	size := uint64(st.Bsize)
-	return Space{Used: (st.Blocks - st.Bfree) * size, Total: st.Blocks * size, Free: st.Bavail * size}, nil
+	return Space(s), nil
 }
 
 // Folder is the folder of the snapshotter, which has the unpacked layers.

@@ -1,6 +1,6 @@
 package volume
 
-import "github.com/croft-edge/croft/modules/storage/btrfs"
+import "github.com/croft-edge/croft/pkg/btrfs"
 
 // All are all things of a pool.
 type All struct {

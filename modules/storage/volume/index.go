@@ -7,7 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/btrfs"
 )
 
 // index holds, outside a pool, the names of things that may be on it: one empty

@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/btrfs"
 )
 
 // The extended attributes that name a thing's owner. Only the node's root may

@@ -3,8 +3,8 @@ package volume
 import (
 	"os"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/saturate"
 )

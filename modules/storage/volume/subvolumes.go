@@ -5,7 +5,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/btrfs"
 )
 
 // subvolumes are those of one kind on a pool, each with a quota of its own. The pool must

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/diskspace"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/vmimage"
 )
@@ -265,12 +266,8 @@ func (s *shelf) room(bytes int64) error {
 }
 
 func (s *shelf) kernelSpace() (free, total uint64, err error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(s.path, &st); err != nil {
-		return 0, 0, errors.Wrapf(err, "cannot look at the space in %s", s.path)
-	}
-	size := uint64(st.Bsize)
-	return st.Bavail * size, st.Blocks * size, nil
+	space, err := diskspace.Of(s.path)
+	return space.Free, space.Total, err
 }
 
 // onDisk gives an error of the disk its kind.

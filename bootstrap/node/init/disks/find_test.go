@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/modules/storage/nodestate"
 )
 

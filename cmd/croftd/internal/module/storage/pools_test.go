@@ -11,7 +11,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/storage"
-	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )

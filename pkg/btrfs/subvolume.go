@@ -100,3 +100,18 @@ func (f *FS) Subvolumes() (map[uint64]bool, error) {
 	}, func(i item) { ids[i.object] = true })
 	return ids, Wrap(err, "cannot list the subvolumes of %s", f.root.Name())
 }
+
+// Tree is the ID of the subvolume that a folder lies in.
+func Tree(path string) (uint64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return 0, Wrap(err, "cannot find the subvolume of %s", path)
+	}
+	defer f.Close()
+	// Of tree 0 the kernel looks up the tree that the folder lies in.
+	args := lookupArgs{object: firstFree}
+	if err := call(f, iocInoLookup, &args); err != nil {
+		return 0, Wrap(err, "cannot find the subvolume of %s", path)
+	}
+	return args.tree, nil
+}
