@@ -102,7 +102,7 @@ func writePlan(ctx context.Context, o options, files string) error {
 	if err != nil {
 		return fmt.Errorf("cannot list the packages: %w", err)
 	}
-	plan := wire.Plan{Within: o.within, Path: modulePath, Arguments: []string{fmt.Sprint("-test.parallel=", o.parallel)}}
+	plan := wire.Plan{Within: o.within, Path: modulePath, Arguments: []string{fmt.Sprint("-test.parallel=", o.parallel), fmt.Sprint("-test.count=", o.count)}}
 	if o.run != "" {
 		plan.Arguments = append(plan.Arguments, "-test.run="+o.run)
 	}

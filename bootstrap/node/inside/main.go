@@ -25,9 +25,9 @@ type options struct {
 	// work keeps the tools' root folder; disks are made in it.
 	work string
 	// run and parallel are of the tests; within is for each package, all for the whole.
-	run         string
-	parallel    int
-	within, all time.Duration
+	run             string
+	parallel, count int
+	within, all     time.Duration
 	// kvm has the machine's processors be the host's; else QEMU computes what they do, which is 10 to 20 times slower.
 	kvm bool
 	// memory is the machine's, in MiB; parameters are added to the kernel's.
@@ -43,6 +43,7 @@ func main() {
 	flag.StringVar(&o.work, "work", "bin/inside", "a folder for disks, and for the tools, which are kept")
 	flag.StringVar(&o.run, "run", "", "run only the tests with such names, as go test -run")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many tests of a package run at once, as go test -parallel")
+	flag.IntVar(&o.count, "count", 1, "how often each test runs, as go test -count")
 	flag.DurationVar(&o.within, "timeout", time.Hour, "how long a package's tests may take")
 	flag.DurationVar(&o.all, "all", 4*time.Hour, "how long everything may take")
 	flag.IntVar(&o.memory, "memory", 4096, "the machine's memory in MiB")
