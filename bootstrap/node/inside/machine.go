@@ -39,9 +39,8 @@ func boot(ctx context.Context, o options, dir string) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := qemu.Wait(); err != nil && ctx.Err() == nil {
-			say("QEMU: %v", err)
-		}
+		_ = qemu.Wait()
+		say("QEMU has ended: %v", qemu.ProcessState)
 		builds.Close()
 		results.Close()
 	}()
