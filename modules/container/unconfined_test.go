@@ -3,7 +3,9 @@ package container
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"reflect"
 	"slices"
@@ -93,8 +95,13 @@ func TestAProfileThatCannotBeLoadedAgain(t *testing.T) {
 // without AppArmor has none to unload.
 func TestAnExecAfterTheProfileWasUnloaded(t *testing.T) {
 	w := newWorld(t)
-	w.runs(w.spec("1-1", "serve"))
+	first := w.runs(w.spec("1-1", "serve"))
 	if profile := w.module.service.status.runtime.host.Profile; profile != "" {
+		label, err := os.ReadFile(fmt.Sprintf("/proc/%d/attr/current", first.PID))
+		if got, want := strings.TrimSpace(string(label)), profile+" (enforce)"; err != nil || got != want {
+			t.Errorf("its first process has the profile %q (%v), want %q", got, err, want)
+		}
+		t.Logf("unloading %s, which its first process has", profile)
 		unload := exec.CommandContext(t.Context(), "apparmor_parser", "--remove")
 		unload.Stdin = strings.NewReader("profile " + profile + " {}\n")
 		if out, err := unload.CombinedOutput(); err != nil {
