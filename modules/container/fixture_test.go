@@ -138,6 +138,11 @@ func newWorldWith(t testing.TB, images bool) *world {
 	must(t, os.MkdirAll(run, 0o711))
 	must(t, os.MkdirAll(state, 0o711))
 	t.Cleanup(func() { w.end() })
+	t.Cleanup(func() {
+		if text, err := os.ReadFile(filepath.Join(run, "log", "log")); err == nil && t.Failed() {
+			t.Logf("the log carrier's own log:\n%s", text)
+		}
+	})
 	w.open()
 	return w
 }
