@@ -89,12 +89,15 @@ func TestLargeImageIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = sampleMaterial().describe(config{version: "v1"}, folder, tree, 1000)
+	err = sampleMaterial().describe(config{version: "v1", level: squashfsLevel}, folder, tree, 1000)
 	if err == nil || !strings.HasPrefix(err.Error(), "cannot make the image: its files have ") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(folder, nodeimage.ManifestFile)); err == nil {
 		t.Error("it has a manifest")
+	}
+	if err := sampleMaterial().describe(config{version: "v1", level: 9}, folder, tree, 1000); err != nil {
+		t.Errorf("a fast build: %v", err)
 	}
 }
 

@@ -9,7 +9,7 @@ func leftOut() []string {
 	return []string{
 		"sound/",
 
-		"drivers/accessibility/", "drivers/atm/", "drivers/auxdisplay/", "drivers/bluetooth/", "drivers/comedi/", "drivers/counter/", "drivers/devfreq/",
+		"drivers/accel/", "drivers/accessibility/", "drivers/atm/", "drivers/auxdisplay/", "drivers/bluetooth/", "drivers/comedi/", "drivers/counter/", "drivers/devfreq/",
 		"drivers/extcon/", "drivers/firewire/", "drivers/fpga/", "drivers/gnss/", "drivers/gpu/", "drivers/greybus/", "drivers/iio/", "drivers/infiniband/",
 		"drivers/isdn/", "drivers/leds/", "drivers/media/", "drivers/memstick/", "drivers/mtd/", "drivers/most/", "drivers/nfc/", "drivers/ntb/",
 		"drivers/parport/", "drivers/pcmcia/", "drivers/platform/", "drivers/power/", "drivers/rapidio/", "drivers/siox/", "drivers/slimbus/",
@@ -29,9 +29,9 @@ func leftOut() []string {
 		"drivers/scsi/pcmcia/", "drivers/scsi/qedf/", "drivers/scsi/qedi/", "drivers/scsi/qla2xxx/", "drivers/scsi/qla4xxx/", "drivers/scsi/be2iscsi/",
 		"drivers/scsi/bnx2i/", "drivers/scsi/cxgbi/", "drivers/scsi/qlogicfas408.ko", "drivers/scsi/ppa.ko", "drivers/scsi/imm.ko", "drivers/scsi/elx/", "drivers/scsi/efct/",
 		"drivers/usb/atm/", "drivers/usb/gadget/", "drivers/usb/image/", "drivers/usb/misc/", "drivers/usb/musb/", "drivers/usb/usbip/", "drivers/usb/serial/", "drivers/usb/chipidea/",
-		"drivers/vfio/",
+		"drivers/vfio/", "drivers/nvme/target/", "drivers/nvme/host/nvme-rdma.ko", "drivers/nvme/host/nvme-fc.ko", "drivers/vhost/vhost_scsi.ko", "drivers/xen/xen-scsiback.ko",
 
-		"lib/test_", "lib/test-", "drivers/scsi/scsi_debug.ko", "drivers/block/null_blk/", "drivers/block/brd.ko",
+		"lib/test_", "lib/test-", "lib/kunit/", "drivers/scsi/scsi_debug.ko", "drivers/block/null_blk/", "drivers/block/brd.ko",
 
 		"fs/9p/", "fs/adfs/", "fs/affs/", "fs/afs/", "fs/befs/", "fs/bfs/", "fs/cachefiles/", "fs/ceph/", "fs/coda/", "fs/cramfs/", "fs/dlm/", "fs/ecryptfs/",
 		"fs/efs/", "fs/erofs/", "fs/f2fs/", "fs/freevxfs/", "fs/fscache/", "fs/gfs2/", "fs/hfs/", "fs/hfsplus/", "fs/hpfs/", "fs/jffs2/", "fs/jfs/", "fs/lockd/",
