@@ -104,8 +104,17 @@ func (k Kernel) unpack(ctx context.Context, r RootFolder, run Runner) error {
 	return err
 }
 
+// describe lets depmod write its files, and makes their modes the same under any umask.
 func (k Kernel) describe(ctx context.Context, r RootFolder, run Runner) error {
-	_, err := run(ctx, "", "depmod", "-b", string(r), k.Version)
+	if _, err := run(ctx, "", "depmod", "-b", string(r), k.Version); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(r.At(k.folder()))
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			err = errors.Join(err, os.Chmod(filepath.Join(r.At(k.folder()), e.Name()), 0o644))
+		}
+	}
 	return err
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 const modulesDep = `kernel/drivers/virtio/virtio.ko:
@@ -133,8 +135,12 @@ func TestSomeModules(t *testing.T) {
 	r, runs := newRoot(t), []string{}
 	write(t, r.At("/lib/modules/6.1/modules.dep.bin"), "")
 	wanted := func(file string) bool { return file == "kernel/fs/squashfs/squashfs.ko" }
+	defer unix.Umask(unix.Umask(0o077))
 	if err := k.InstallSome(t.Context(), r, wanted, depmod(t, &runs)); err != nil {
 		t.Fatal(err)
+	}
+	if info, err := os.Stat(r.At("/lib/modules/6.1/modules.dep")); err != nil || info.Mode() != 0o644 {
+		t.Errorf("under a narrow umask modules.dep has mode %v, %v", info.Mode(), err)
 	}
 	if !slices.Equal(runs, []string{"depmod", "depmod"}) {
 		t.Errorf("these run: %v", runs)
