@@ -92,7 +92,7 @@ test-boot-long: setup-tests image ## 20 power cuts at random moments while reser
 
 # The modules' tests in a booted node of bin/node. ACCEL=-kvm where QEMU can use KVM: without it this takes more than an hour.
 .PHONY: test-boot-inside
-test-boot-inside: setup-tests ## the tests of storage, networks and containers inside a booted node of the image; INSIDE= for a part
+test-boot-inside: setup-tests image ## the tests of storage, networks and containers inside a booted node of the image; INSIDE= for a part
 	@bootstrap/setup mmdebstrap e2fsprogs
 	@TEST_LOG=$(BIN)/inside.log; export TEST_LOG; go run ./bootstrap/node/inside $(ACCEL) -image $(BIN)/node -work $(BIN)/inside $(INSIDE) | bootstrap/testlog
 
@@ -179,7 +179,7 @@ race: test ## the same as test: the race detector is always on
 .PHONY: lint
 lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	@$(TRIMPATH); go vet ./... && go vet -tags kubernetes ./bootstrap/kubernetes/e2e && go vet -tags boot,long ./bootstrap/node/e2e
+	@$(TRIMPATH); go vet ./... && go vet -tags kubernetes ./bootstrap/kubernetes/e2e && go vet -tags boot,long ./bootstrap/node/...
 	@go mod tidy -diff
 	@cd bootstrap/s3server && go vet . && go mod tidy -diff
 	@go run ./pkg/bus/stubgen -check

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/blockdev"
-	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/filelock"
+	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/kernel"
+	"github.com/croft-edge/croft/pkg/loop"
 )
 
 // btrfsFeatures is where the kernel tells what its btrfs has.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
-	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/btrfs"
+	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/storage/blockdev"
-	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/modules/network/wireguard"
-	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/modules/storage/nodestate"
+	"github.com/croft-edge/croft/pkg/loop"
 )
 
 // tree writes files below a new folder; a text that begins with -> is a link.
