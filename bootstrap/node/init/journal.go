@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/guest/service"
@@ -79,6 +80,14 @@ func (j *journal) wrong(about string, err error) {
 	}
 }
 
+// has reports whether something is wrong with that.
+func (j *journal) has(about string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, wrong := j.problems[about]
+	return wrong
+}
+
 // problem is something that is wrong now.
 type problem struct{ about, text string }
 
@@ -101,7 +110,7 @@ func (j *journal) current() []problem {
 
 // kernelConsole is where the kernel's console is.
 func kernelConsole() io.Writer {
-	f, err := os.OpenFile("/dev/console", os.O_WRONLY|syscallNoctty, 0)
+	f, err := os.OpenFile("/dev/console", os.O_WRONLY|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return os.Stdout
 	}

@@ -201,3 +201,36 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 }
+
+// TestLastGoodSettings holds that a file that has gone is a fault, unless the operator says that none is wanted.
+func TestLastGoodSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings.json")
+	if got, err := readLastGood(file); got != nil || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := os.WriteFile(file, []byte(`{"image": "v1", "file": true, "croftd": {"allow-users": "alice"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	last, err := readLastGood(file)
+	if err != nil || last.Image != "v1" || last.Croftd["allow-users"] != "alice" {
+		t.Fatalf("%+v, %v", last, err)
+	}
+	if err := last.lost(false); err == nil || !strings.Contains(err.Error(), "croft.config=none") {
+		t.Error(err)
+	}
+	if err := last.lost(true); err != nil {
+		t.Error(err)
+	}
+	if err := (&lastGood{}).lost(false); err != nil {
+		t.Error(err)
+	}
+	if err := (*lastGood)(nil).lost(false); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readLastGood(file); err == nil {
+		t.Error("a damaged file is read")
+	}
+}

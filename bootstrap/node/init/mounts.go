@@ -79,7 +79,7 @@ func mountKernel() error {
 	return nil
 }
 
-// controllers are those of control groups that croft limits workloads with. The root group has processes, and may pass them on all the
+// shareControllers passes the controllers of control groups on to those below the root, which limit workloads. The root group has processes, and may pass them on all the
 // same.
 func shareControllers() error {
 	const file = "/sys/fs/cgroup/cgroup.subtree_control"

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	syscallNoctty = syscall.O_NOCTTY
 	// workloadTime is how long workloads have between SIGTERM and SIGKILL when the machine is switched off.
 	workloadTime = 10 * time.Second
 	// stopTime bounds all of an orderly end: then the machine ends all the same.

@@ -1,10 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
+	stderrors "errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,10 +27,10 @@ import (
 )
 
 const (
-	// manifestFile and imageKeyFile are the running image's, in its root file system.
+	// imageKeyFile has the key of images, in the root file system of the running one.
 	imageKeyFile = "/usr/share/croft/image.pub"
 	// lastGoodFile has the settings with which the node was ready at an earlier boot, in its state.
-	lastGoodFile = "/var/lib/init/croftd.yaml"
+	lastGoodFile = "/var/lib/init/settings.json"
 	// modulesAt has the kernel's modules.
 	modulesAt = "/lib/modules"
 )
@@ -39,9 +41,11 @@ type machine struct {
 	*events
 	line     cmdline.Line
 	settings settings.Settings
-	modules  *kmod.Modules
-	runner   *service.Runner
-	power    *power
+	// hasFile tells that the settings have a file of the operator's.
+	hasFile bool
+	modules *kmod.Modules
+	runner  *service.Runner
+	power   *power
 	// node asks the running node what it is.
 	node *console.Collector
 	// disks are what the node runs on; nil before that is decided.
@@ -159,15 +163,14 @@ func (m *machine) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// readSettings joins what the operator says. Faults are shown; writeSettings decides what becomes of them.
+// readSettings joins what the operator says. Faults are shown; writeSettings decides what becomes of them. A file that can't be read is one: it
+// may have had the setting that keeps strangers away.
 func (m *machine) readSettings(ctx context.Context) {
 	file, err := m.operatorsFile(ctx)
-	m.wrong("configuration partition", err)
 	var faults []error
 	m.settings, faults = settings.Read(m.line, file)
-	for _, fault := range faults {
-		m.wrong(aboutSettings, fault)
-	}
+	m.hasFile = file != nil
+	m.wrong(aboutSettings, stderrors.Join(append(faults, err)...))
 }
 
 // operatorsFile is the operator's file, nil if there is none. Its disk may come late; a machine whose command line has settings doesn't wait
@@ -200,12 +203,10 @@ func (m *machine) operatorsFile(ctx context.Context) ([]byte, error) {
 const lateConfig = 5 * time.Second
 
 // writeSettings writes croftd's settings and has croftd check them. Wrong settings are never run with: a node that has been ready before
-// keeps its last good ones, and another one waits for its operator.
+// keeps the operator's last good ones, and another one waits for its operator. What the image sets is always of this boot.
 func (m *machine) writeSettings(ctx context.Context) error {
 	image := imageSettings()
-	for name, value := range m.disks.Load().settings() {
-		image[name] = value
-	}
+	maps.Copy(image, m.disks.Load().settings())
 	raw, err := m.settings.File(image)
 	if err != nil {
 		return err
@@ -213,42 +214,89 @@ func (m *machine) writeSettings(ctx context.Context) error {
 	if err := atomicfile.WriteFile(settingsFile, raw, 0o600); err != nil {
 		return err
 	}
-	last, lastErr := os.ReadFile(lastGoodFile)
-	if lastErr == nil && bytes.Equal(last, m.stamped(raw)) {
-		return nil // this image was ready with them
+	last, err := readLastGood(lastGoodFile)
+	if err != nil {
+		m.wrong("last good settings", err)
 	}
-	wrong := m.faults(ctx)
-	if wrong == nil {
+	if err := last.lost(m.hasFile || m.settings.Node.NoFile); err != nil && !m.has(aboutSettings) {
+		m.wrong(aboutSettings, err)
+	}
+	if !m.has(aboutSettings) {
+		if last != nil && last.Image == m.version && maps.Equal(last.Croftd, m.settings.Croftd) {
+			return nil // this image was ready with them
+		}
+		m.wrong(aboutSettings, checked(ctx))
+	}
+	if !m.has(aboutSettings) {
 		return nil
 	}
-	m.wrong(aboutSettings, wrong)
-	if lastErr != nil {
+	if last == nil {
 		return m.waitForOperator(ctx, errors.New("the settings are wrong, and there are none of an earlier boot"))
 	}
 	m.say("the node runs with the settings of its last good boot")
-	return atomicfile.WriteFile(settingsFile, last, 0o600)
-}
-
-// stamped are settings with the image that they were good for, in a comment.
-func (m *machine) stamped(raw []byte) []byte {
-	return append([]byte("# image "+m.version+"\n"), bytes.TrimPrefix(raw, []byte("# image "+m.version+"\n"))...)
-}
-
-// faults are what is wrong with the settings; nil for nothing.
-func (m *machine) faults(ctx context.Context) error {
-	m.mu.Lock()
-	text, own := m.problems[aboutSettings]
-	m.mu.Unlock()
-	if own {
-		return errors.New(text)
+	if raw, err = (settings.Settings{Croftd: last.Croftd}).File(image); err != nil {
+		return err
 	}
+	return atomicfile.WriteFile(settingsFile, raw, 0o600)
+}
+
+// lastGood are the operator's settings with which the node was ready, and the image.
+type lastGood struct {
+	Image string `json:"image"`
+	// File tells that there was a file of the operator's.
+	File   bool              `json:"file"`
+	Croftd map[string]string `json:"croftd"`
+}
+
+// lost is an error where the operator's file was there and isn't any more: what it forbade would be allowed. enough tells that it is there, or isn't
+// wanted.
+func (l *lastGood) lost(enough bool) error {
+	if l == nil || !l.File || enough {
+		return nil
+	}
+	return errors.New("the file croft.yaml isn't there, with which the node was ready the last time; croft.config=none runs without it")
+}
+
+// readLastGood reads the last good settings; nil if there are none.
+func readLastGood(file string) (*lastGood, error) {
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the settings of the last good boot")
+	}
+	var out lastGood
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, errors.Wrap(err, "cannot read the settings of the last good boot")
+	}
+	return &out, nil
+}
+
+// keepSettings keeps the settings of this boot as the last good ones, unless they are wrong.
+func (m *machine) keepSettings() error {
+	if m.has(aboutSettings) {
+		return nil
+	}
+	raw, err := json.Marshal(lastGood{Image: m.version, File: m.hasFile, Croftd: m.settings.Croftd})
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(lastGoodFile, append(raw, '\n'), 0o600)
+}
+
+// checked has croftd check its settings.
+func checked(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, croftd, "config", "check", settingsFile).CombinedOutput()
-	if err != nil {
-		return errors.Errorf("%s", strings.TrimSpace(string(out)))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if text := strings.TrimSpace(string(out)); text != "" {
+		return errors.New(text)
+	}
+	return errors.Wrap(err, "cannot check croftd's settings")
 }
 
 // waitForOperator shows why the node doesn't run, for as long as the machine does: starting it again wouldn't change anything.
@@ -266,10 +314,8 @@ func (m *machine) whenReady(ctx context.Context, images *images) {
 		}
 		close(m.wasReady)
 		m.say("the node is ready")
-		m.wrong(aboutUpgrade, images.keepRunning())
-		if raw, err := os.ReadFile(settingsFile); err == nil {
-			m.wrong("settings of this boot", atomicfile.WriteFile(lastGoodFile, m.stamped(raw), 0o600))
-		}
+		m.wrong("last upgrade", images.keepRunning())
+		m.wrong("last good settings", m.keepSettings())
 		return m.runTest(ctx)
 	})
 }

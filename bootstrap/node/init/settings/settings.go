@@ -56,6 +56,8 @@ type Node struct {
 	// Upgrade is the address of image folders to upgrade from; empty for none. UpgradeEvery is how often it is asked.
 	Upgrade      string
 	UpgradeEvery time.Duration
+	// NoFile has the node run without the operator's file, also if it had one before.
+	NoFile bool
 	// Test is the label of a disk whose program is run once the node is ready; empty for none.
 	Test string
 }
@@ -81,6 +83,7 @@ func own() map[string]func(n *Node, value string) error {
 		"dns":           func(n *Node, v string) (err error) { n.DNS, err = addresses(v); return err },
 		"ntp-servers":   func(n *Node, v string) (err error) { n.TimeServers, err = hosts(v); return err },
 		"console":       setConsole,
+		"config":        setConfig,
 		"upgrade":       setUpgrade,
 		"upgrade-every": setUpgradeEvery,
 		"test":          setTest,
@@ -247,6 +250,14 @@ func setConsole(n *Node, value string) error {
 		return errors.New("it must be shell, or empty")
 	}
 	n.Shell = value == "shell"
+	return nil
+}
+
+func setConfig(n *Node, value string) error {
+	if value != "none" && value != "" {
+		return errors.New("it must be none, or empty")
+	}
+	n.NoFile = value == "none"
 	return nil
 }
 

@@ -50,6 +50,7 @@ func TestFaults(t *testing.T) {
 		"address=192.0.2.7":                 "lengths",
 		"gateway=here":                      "IP addresses",
 		"dns=0.0.0.0":                       "IP addresses",
+		"config=yes":                        "none",
 		"console=root":                      "shell",
 		"upgrade=ftp://x":                   "http",
 		"upgrade=https://x/?y":              "folder",
