@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/internal/guest/service"
+	"github.com/croft-edge/croft/modules/container/containerd/configuration"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -32,45 +33,10 @@ const (
 	patience = time.Minute
 )
 
-// containerdText configures containerd: one socket that only root opens, no Kubernetes, and patience with shims on a busy machine.
-const containerdText = `version = 2
-root = "/var/lib/containerd"
-state = "/run/containerd"
-disabled_plugins = [
-  "io.containerd.grpc.v1.cri",
-  "io.containerd.cri.v1.images",
-  "io.containerd.cri.v1.runtime",
-  "io.containerd.podsandbox.controller.v1.podsandbox",
-  "io.containerd.nri.v1.nri",
-  "io.containerd.snapshotter.v1.aufs",
-  "io.containerd.snapshotter.v1.devmapper",
-  "io.containerd.snapshotter.v1.btrfs",
-  "io.containerd.snapshotter.v1.zfs",
-  "io.containerd.tracing.processor.v1.otlp",
-  "io.containerd.internal.v1.tracing",
-]
-
-[grpc]
-  address = "/run/containerd/containerd.sock"
-  uid = 0
-  gid = 0
-
-[debug]
-  address = ""
-  level = "warn"
-
-[metrics]
-  address = ""
-
-[timeouts]
-  "io.containerd.timeout.shim.load" = "15s"
-  "io.containerd.timeout.shim.cleanup" = "15s"
-  "io.containerd.timeout.shim.shutdown" = "15s"
-  "io.containerd.timeout.task.state" = "15s"
-
-[plugins."io.containerd.internal.v1.opt"]
-  path = "/var/lib/containerd/opt"
-`
+// containerdPlaces are where the image's containerd has its things.
+func containerdPlaces() configuration.Places {
+	return configuration.Places{Root: "/var/lib/containerd", State: "/run/containerd", Socket: containerdSocket, Opt: "/var/lib/containerd/opt"}
+}
 
 // imageSettings are the settings of croftd that the image makes.
 func imageSettings() map[string]string {

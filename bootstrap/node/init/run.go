@@ -105,7 +105,7 @@ func (m *machine) recovery() bool { return m.line.Has(recoveryParameter) }
 
 // startPrograms starts the node's programs. What needs no settings starts while they are checked.
 func (m *machine) startPrograms(ctx context.Context) error {
-	if err := atomicfile.WriteFile(containerdConfig, []byte(containerdText), 0o600); err != nil {
+	if err := atomicfile.WriteFile(containerdConfig, []byte(containerdPlaces().Text()), 0o600); err != nil {
 		return err
 	}
 	started := newStarter(m.runner, m.say)

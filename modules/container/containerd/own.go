@@ -2,7 +2,6 @@ package containerd
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/container/containerd/configuration"
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/filelock"
@@ -20,48 +20,6 @@ import (
 
 // askAgain is the time between two looks whether a started containerd listens.
 const askAgain = 20 * time.Millisecond
-
-// configuration configures croft's own containerd: one socket that only root opens,
-// no files outside of its folders, no Kubernetes. A shim that doesn't answer within shim.load is
-// taken for dead when containerd starts, and its container is killed: the 5 s of the default are too short on a
-// node whose processors are full. containerd loads one shim after the other before it listens, so that several that
-// hang must fit into defaultWithin.
-const configuration = `version = 2
-root = %q
-state = %q
-disabled_plugins = [
-  "io.containerd.grpc.v1.cri",
-  "io.containerd.cri.v1.images",
-  "io.containerd.cri.v1.runtime",
-  "io.containerd.podsandbox.controller.v1.podsandbox",
-  "io.containerd.nri.v1.nri",
-  "io.containerd.snapshotter.v1.aufs",
-  "io.containerd.snapshotter.v1.devmapper",
-  "io.containerd.tracing.processor.v1.otlp",
-  "io.containerd.internal.v1.tracing",
-]
-
-[grpc]
-  address = %q
-  uid = 0
-  gid = 0
-
-[debug]
-  address = ""
-  level = "warn"
-
-[metrics]
-  address = ""
-
-[timeouts]
-  "io.containerd.timeout.shim.load" = "15s"
-  "io.containerd.timeout.shim.cleanup" = "15s"
-  "io.containerd.timeout.shim.shutdown" = "15s"
-  "io.containerd.timeout.task.state" = "15s"
-
-[plugins."io.containerd.internal.v1.opt"]
-  path = %q
-`
 
 // ensure returns the process of croft's own containerd, which it starts when
 // there is none. Several callers at the same time start one.
@@ -92,8 +50,8 @@ func (c Config) start(ctx context.Context) (*carrier.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf(configuration, c.root(), filepath.Join(c.run(), "state"), c.socket(), filepath.Join(c.state(), "opt"))
-	if err := atomicfile.WriteFile(c.file(), []byte(text), 0o600); err != nil {
+	places := configuration.Places{Root: c.root(), State: filepath.Join(c.run(), "state"), Socket: c.socket(), Opt: filepath.Join(c.state(), "opt")}
+	if err := atomicfile.WriteFile(c.file(), []byte(places.Text()), 0o600); err != nil {
 		return nil, errors.Wrap(err, "cannot write containerd's configuration")
 	}
 	started, died, err := c.exec(path)
