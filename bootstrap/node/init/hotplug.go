@@ -23,8 +23,9 @@ func firstModules() []string {
 	return []string{"btrfs", "loop", "tun", "button", "evdev", "virtio_console"}
 }
 
-// laterModules are of use to workloads. The kernel loads most others when they are needed.
-func laterModules() []string {
+// workloadModules are what workloads need, networks most of all. The kernel would ask for most of them itself, one program that loads a module at
+// a time, and modules of croft try what the kernel can do before that has come to an end.
+func workloadModules() []string {
 	return []string{
 		"overlay", "veth", "bridge", "macvlan", "vxlan", "wireguard", "vhost_net", "nf_conntrack", "nf_tables", "nft_chain_nat", "nft_ct",
 		"nft_nat", "nft_masq", "nft_reject_inet", "nft_limit", "nft_log", "nft_fib_inet", "nft_numgen", "nft_redir", "virtio_rng",
@@ -38,12 +39,6 @@ const processors = "cpu:"
 func loadFirst(modules *kmod.Modules, say func(format string, args ...any)) {
 	loadAll(modules, firstModules(), say)
 	loadDrivers(modules, say, processors)
-}
-
-// loadLater loads the rest.
-func loadLater(modules *kmod.Modules, say func(format string, args ...any)) {
-	loadAll(modules, laterModules(), say)
-	loadDrivers(modules, say)
 }
 
 func loadAll(modules *kmod.Modules, names []string, say func(format string, args ...any)) {

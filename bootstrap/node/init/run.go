@@ -59,12 +59,13 @@ type events struct {
 	// devices is told of each device that appears or goes, networks of each change of the network, upgrades when another image is to be looked for
 	// at once.
 	devices, networks, upgrades *changed
-	// drivers is closed once the drivers of the machine's devices are loaded, wasReady once the node was ready.
-	drivers, wasReady chan struct{}
+	// drivers is closed once the drivers of the machine's devices are loaded, kernel once the modules that workloads need are too, wasReady once
+	// the node was ready.
+	drivers, kernel, wasReady chan struct{}
 }
 
 func newEvents() *events {
-	return &events{newChanged(), newChanged(), newChanged(), make(chan struct{}), make(chan struct{})}
+	return &events{newChanged(), newChanged(), newChanged(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
 }
 
 // run boots the node and runs it. It returns only with an error.
@@ -113,6 +114,10 @@ func (m *machine) startPrograms(ctx context.Context) error {
 	if err := m.writeSettings(ctx); err != nil {
 		return err
 	}
+	select {
+	case <-ctx.Done():
+	case <-m.kernel:
+	}
 	started.start(ctx, parts())
 	return nil
 }
@@ -147,12 +152,14 @@ func (m *machine) prepare(ctx context.Context) (err error) {
 		m.devices.tell()
 		m.say("drivers are loaded")
 		m.startWatchdog(ctx)
+		loadAll(m.modules, workloadModules(), m.say)
+		close(m.kernel)
 		select {
 		case <-ctx.Done():
 		case <-m.wasReady:
 		case <-after(patience):
 		}
-		loadLater(m.modules, m.say)
+		loadDrivers(m.modules, m.say)
 		return nil
 	})
 	for _, fault := range setKernel() {
