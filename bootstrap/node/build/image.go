@@ -173,6 +173,7 @@ func (m *material) root(ctx context.Context, c config, work string) (imagebuild.
 		func() error { return writeTexts(r, osRelease(c.version, programs), c.publicKey()) },
 		func() error { return m.kernel.InstallSome(ctx, r, wantedModule, c.run) },
 		func() error { return imagebuild.CheckPrograms(r) },
+		func() error { return checkIncludes(r) },
 	} {
 		if err := step(); err != nil {
 			return r, nil, err

@@ -29,6 +29,8 @@ func emptyFolders() map[string]fs.FileMode {
 		// The folders that the node's state is bound to.
 		"/var/lib/croft": 0o755, "/var/lib/containerd": 0o755, "/var/lib/init": 0o755,
 		"/var/lib/chrony": 0o755,
+		// AppArmor's files include it, and Debian's package has nothing in it.
+		"/etc/apparmor.d/tunables/xdg-user-dirs.d": 0o755,
 	}
 }
 

@@ -58,3 +58,27 @@ func TestTexts(t *testing.T) {
 		t.Errorf("the key is %q, %v", text, err)
 	}
 }
+
+// TestIncludes holds that a file that AppArmor's parser would miss is found when the image is built.
+func TestIncludes(t *testing.T) {
+	r, err := imagebuild.MakeRootFolder(filepath.Join(t.TempDir(), "root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "include if exists <none>\n#include <tunables/home>\n  include <tunables/dirs.d>\n"
+	if err := r.File("/etc/apparmor.d/tunables/global", text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.File("/etc/apparmor.d/tunables/home", "", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkIncludes(r); err == nil || !strings.Contains(err.Error(), "tunables/dirs.d") {
+		t.Errorf("%v, want that the folder is missing", err)
+	}
+	if err := r.Folder("/etc/apparmor.d/tunables/dirs.d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkIncludes(r); err != nil {
+		t.Error(err)
+	}
+}
