@@ -147,6 +147,8 @@ type Settings struct {
 	// zdb.DefaultCPU and zdb.DefaultMemory.
 	ZDBCPU    uint64
 	ZDBMemory uint64
+	// ZDBSync has zdb containers answer a write only once it is on the disk.
+	ZDBSync bool
 }
 
 // DefaultProvisioners makes the provisioners of all types that croft implements, on the
@@ -181,7 +183,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 		workload.TypeVolume: volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past, Hearing: hear(node.StorageModule)}),
 		workload.TypeZDB: zdb.New(zdb.Config{
 			Containers: containers, Images: images, Storage: storage, Servers: zdbs, Namespaces: zdbs,
-			Identity: identity, Homes: s.ZDBPlacement, Past: s.Past, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
+			Identity: identity, Homes: s.ZDBPlacement, Past: s.Past, CPU: s.ZDBCPU, Memory: s.ZDBMemory, Sync: s.ZDBSync,
 			Hearing: hear(node.ZDBModule, node.ContainerModule, node.StorageModule),
 		}),
 	}

@@ -45,6 +45,8 @@ type world struct {
 	unread error
 	// wait is how long the provisioner waits for a zdb.
 	wait time.Duration
+	// sync has zdb containers sync each write.
+	sync bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,7 +62,7 @@ func newWorld(t *testing.T) *world {
 func (f *world) provisioner() *zdb.Provisioner {
 	return zdb.New(zdb.Config{
 		Containers: f.stubs.Containers, Images: f.stubs.Images, Storage: f.stubs.Storage, Servers: f.stubs.ZDB, Namespaces: f.stubs.ZDB,
-		Identity: f.stubs.Identity, Homes: f, Past: f.past, Memory: 64 * mib, CPU: 1, Wait: f.wait,
+		Identity: f.stubs.Identity, Homes: f, Past: f.past, Memory: 64 * mib, CPU: 1, Wait: f.wait, Sync: f.sync,
 	})
 }
 

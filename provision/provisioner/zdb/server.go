@@ -141,18 +141,22 @@ func (p *servers) layer(ctx context.Context, at server, volume node.Filesystem, 
 // spec is a zdb container's spec: no network, and no mount but its volume.
 func (p *servers) spec(at server, volume, layer node.Filesystem) node.ContainerSpec {
 	bytes := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	program := []string{
+		"/zdb", "--data", data, "--mode", string(at.mode), "--no-listen",
+		"--admin-socket", data + "/admin.sock", "--handover", data + "/handover.sock",
+		"--memory", bytes(p.Memory / 2), "--max-buffers", bytes(p.Memory / 4),
+	}
+	if p.Sync {
+		program = append(program, "--sync")
+	}
 	return node.ContainerSpec{
 		ID: at.id(), User: node.OwnUser, Hostname: at.id(), Layer: layer.Path, NoCapabilities: true,
 		CPU: p.CPU, Memory: p.Memory,
 		Mounts: []node.MountSpec{{Volume: at.id(), Source: volume.Path, Target: data}},
 		// Half of its memory is for the index of keys, a quarter for data in transit to
 		// and from clients; at GOMEMLIMIT the runtime collects harder, before all is used.
-		Env: node.Env{"GOMEMLIMIT": bytes(p.Memory / 8 * 7)},
-		Entrypoint: []string{
-			"/zdb", "--data", data, "--mode", string(at.mode), "--no-listen",
-			"--admin-socket", data + "/admin.sock", "--handover", data + "/handover.sock",
-			"--memory", bytes(p.Memory / 2), "--max-buffers", bytes(p.Memory / 4),
-		},
+		Env:        node.Env{"GOMEMLIMIT": bytes(p.Memory / 8 * 7)},
+		Entrypoint: program,
 	}
 }
 

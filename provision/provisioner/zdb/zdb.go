@@ -31,6 +31,8 @@ type Config struct {
 	// CPU and Memory are each zdb container's, in cores and bytes. 0 is the default.
 	CPU    uint64
 	Memory uint64
+	// Sync has each of them answer a write only once it is on the disk.
+	Sync bool
 	// Wait is how long a starting zdb may take to answer; 0 is DefaultWait. A zdb
 	// reads its index first, which takes longer with more data.
 	Wait time.Duration

@@ -85,6 +85,15 @@ func TestNamespaceOfReservation(t *testing.T) {
 	}
 }
 
+func TestContainersSyncWhereTheNodeSaysSo(t *testing.T) {
+	f := newWorld(t)
+	f.sync = true
+	f.provision("2-1", aNamespace(""))
+	if runs := f.Containers.Specs()["zdb-ssd0-user"].Entrypoint; runs[len(runs)-1] != "--sync" {
+		t.Errorf("it runs %q, want --sync at its end", runs)
+	}
+}
+
 func TestAResultNamesItsPool(t *testing.T) {
 	f := newWorld(t)
 	for result, want := range map[string]string{

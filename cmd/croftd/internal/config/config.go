@@ -152,6 +152,8 @@ type ZDB struct {
 	// Memory is in bytes, CPU in cores, of each zdb container.
 	Memory uint64
 	CPU    uint64
+	// Sync has them answer a write only once it is on the disk.
+	Sync bool
 }
 
 // Disk is a whole disk that becomes a pool. An empty Type means the type that the kernel reports.

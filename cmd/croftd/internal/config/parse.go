@@ -188,7 +188,8 @@ func SetDuration(field func(*Config) *time.Duration) Setter {
 	})
 }
 
-func toggle(field func(*Config) *bool) Setter {
+// SetSwitch reads true or false.
+func SetSwitch(field func(*Config) *bool) Setter {
 	return Setter{Allowed: Allowed{Enum: []string{"true", "false"}}, Parse: func(c *Config, text string) error {
 		if text != "true" && text != "false" {
 			return errors.New("true or false")

@@ -128,7 +128,7 @@ func placeSettings() []Setting {
 		{Name: "farm-id", Kind: Number, Default: "0", Help: "the farm that the node claims to belong to; 0 for none", Group: groupExplorer,
 			Set: SetNumber(func(c *Config) *uint64 { return &c.FarmID })},
 		{Name: "trust-explorer-clock", Kind: Switch, Default: "false", Help: "trust the explorer's clock: data is removed by its word alone where NTP doesn't contradict it", Group: groupExplorer,
-			Set: toggle(func(c *Config) *bool { return &c.TrustExplorerClock })},
+			Set: SetSwitch(func(c *Config) *bool { return &c.TrustExplorerClock })},
 	}
 }
 
@@ -174,7 +174,7 @@ func admissionSettings() []Setting {
 		{Name: "max-user-hdd", Kind: Size, Default: "0", Help: "HDD that one user may have here; 0: no limit", Group: groupAdmission,
 			Set: SetSize(func(c *Config) *uint64 { return &c.UserLimit.HDD })},
 		{Name: "accept-signature-v1", Kind: Switch, Default: "false", Help: "accept version 1 signatures, which cover neither dates nor deletion", Group: groupAdmission,
-			Set: toggle(func(c *Config) *bool { return &c.AcceptSignatureV1 })},
+			Set: SetSwitch(func(c *Config) *bool { return &c.AcceptSignatureV1 })},
 		{Name: "grace", Kind: Duration, Default: "168h", Help: "how long orphans (labelled, without a record) and evicted workloads are kept", Group: groupAdmission,
 			Set: SetDuration(func(c *Config) *time.Duration { return (&c.Grace) })},
 	}

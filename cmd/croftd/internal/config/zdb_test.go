@@ -16,12 +16,12 @@ func TestZDBSettings(t *testing.T) {
 		t.Errorf("by default %+v, %v", l.ZDB, err)
 	}
 	l, err = config.Load(config.From{Modules: module.Settings(modules.All()), Flags: map[string]string{
-		"zdb-ports": "1-65535", "zdb-address": "192.0.2.7, 2001:db8::7", "zdb-listen": "192.0.2.8", "zdb-memory": "64MiB", "zdb-cpu": "1",
+		"zdb-ports": "1-65535", "zdb-address": "192.0.2.7, 2001:db8::7", "zdb-listen": "192.0.2.8", "zdb-memory": "64MiB", "zdb-cpu": "1", "zdb-sync": "true",
 	}})
 	want := config.ZDB{
 		FirstPort: 1, LastPort: 65535, Listen: netip.MustParseAddr("192.0.2.8"),
 		IPv4: netip.MustParseAddr("192.0.2.7"), IPv6: netip.MustParseAddr("2001:db8::7"),
-		Memory: 64 << 20, CPU: 1,
+		Memory: 64 << 20, CPU: 1, Sync: true,
 	}
 	if err != nil || l.ZDB != want {
 		t.Errorf("got %+v, want %+v, %v", l.ZDB, want, err)

@@ -101,7 +101,7 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link, v *view) (err
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
 		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{
 			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
-			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
+			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory, ZDBSync: d.ZDB.Sync,
 		}),
 		Orphans: orphans, Board: board{b.state.engine, v.wake.store}, Refusals: counts,
 		Limits: provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},

@@ -23,6 +23,8 @@ func settings() []config.Setting {
 			Set: config.SetSizeFrom(func(c *config.Config) *uint64 { return &c.ZDB.Memory }, 64<<20, "64MiB")},
 		{Name: "zdb-cpu", Kind: config.Number, Default: "2", Help: "cores that a zdb container may use; it answers with one", ReadBy: []string{config.Process},
 			Set: config.SetNumberIn(func(c *config.Config) *uint64 { return &c.ZDB.CPU }, 1, 1024)},
+		{Name: "zdb-sync", Kind: config.Switch, Default: "false", Help: "answer a write only once it is on the disk: a power cut then loses none that was answered, and each write waits for the disk; for containers that start from now on", ReadBy: []string{config.Process},
+			Set: config.SetSwitch(func(c *config.Config) *bool { return &c.ZDB.Sync })},
 	})
 }
 
