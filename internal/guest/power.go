@@ -19,20 +19,32 @@ const (
 // WatchPower calls pressed, on a goroutine of its own, whenever the machine's power button is pressed. failed is told why a
 // button isn't watched.
 func WatchPower(pressed func(), failed func(error)) {
-	devices, _ := filepath.Glob("/sys/class/input/event*")
-	found := false
-	for _, at := range devices {
-		if ReadText(at+"/device/name") == "Power Button" {
-			found = true
-			go func() { failed(watchButton("/dev/input/"+filepath.Base(at), pressed)) }()
-		}
+	found := PowerButtons()
+	for _, device := range found {
+		go func() { failed(WatchPowerButton(device, pressed)) }()
 	}
-	if !found {
-		failed(errors.Errorf("cannot watch the power button: the machine has none"))
+	if len(found) == 0 {
+		failed(ErrNoPowerButton)
 	}
 }
 
-func watchButton(device string, pressed func()) error {
+// ErrNoPowerButton says that a machine has no power button that its kernel knows.
+var ErrNoPowerButton = errors.New("cannot watch the power button: the machine has none")
+
+// PowerButtons are the devices of the machine's power buttons.
+func PowerButtons() []string {
+	var found []string
+	devices, _ := filepath.Glob("/sys/class/input/event*")
+	for _, at := range devices {
+		if ReadText(at+"/device/name") == "Power Button" {
+			found = append(found, "/dev/input/"+filepath.Base(at))
+		}
+	}
+	return found
+}
+
+// WatchPowerButton calls pressed whenever a power button is pressed. It returns only with an error.
+func WatchPowerButton(device string, pressed func()) error {
 	f, err := os.Open(device)
 	if err != nil {
 		return errors.Wrap(err, "cannot watch the power button")

@@ -55,9 +55,11 @@ func order(name string) error {
 	return errors.Wrap(syscall.Kill(1, number), "cannot give an order to init")
 }
 
-// listen ends the machine when its power button is pressed, or by an order; upgrade is called at an order for one.
+// pressed ends the machine when its power button is pressed.
+func (p *power) pressed() { p.end("the power button was pressed", unix.LINUX_REBOOT_CMD_POWER_OFF) }
+
+// listen ends the machine by an order; upgrade is called at an order for one.
 func (p *power) listen(upgrade func()) {
-	guest.WatchPower(func() { p.end("the power button was pressed", unix.LINUX_REBOOT_CMD_POWER_OFF) }, func(err error) { p.journal.say("%v", err) })
 	given := make(chan os.Signal, 4)
 	signal.Notify(given, orders()...)
 	go func() {

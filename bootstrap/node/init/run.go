@@ -82,6 +82,10 @@ func run(ctx context.Context) error {
 	images.boundTrial(ctx)
 	net := m.startNetwork(ctx)
 	m.power.listen(m.upgrades.tell)
+	m.keep(ctx, "power button", func(ctx context.Context) error {
+		watch := func(device string) error { return guest.WatchPowerButton(device, m.power.pressed) }
+		return buttons{guest.PowerButtons, watch, m.say}.run(ctx, m.devices.next, m.drivers)
+	})
 	m.showScreen(ctx, net, images.trial)
 	if err := m.openState(ctx); err != nil {
 		return err
