@@ -11,19 +11,21 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestBIOS has a machine boot from a CD by BIOS, lose its power and its explorer, and come back; then each of its parts is killed.
+// TestBIOS has a machine boot from a CD by BIOS, lose its power and its explorer, and come back; then each of its parts is killed. Its zdb syncs
+// each write, and loses none.
 func TestBIOS(t *testing.T) {
 	s := newSite(t)
-	st := newStory(s, machine.Boot{Image: s.medium("croft.iso")})
+	st := newStory(s, options{boot: machine.Boot{Image: s.medium("croft.iso")}, more: "zdb-sync: true\n"})
 	st.tell()
 	st.killParts()
 	st.end()
 }
 
-// TestUEFI does the same from a USB stick by UEFI; then a record is damaged while the machine is off.
+// TestUEFI does the same from a USB stick by UEFI, with zdb as it is by default; then a record is damaged while the machine is off.
 func TestUEFI(t *testing.T) {
 	s := newSite(t)
-	st := newStory(s, machine.Boot{Image: s.medium("croft.img"), USB: true, UEFI: true})
+	st := newStory(s, options{boot: machine.Boot{Image: s.medium("croft.img"), USB: true, UEFI: true}})
+	st.mayLose = lastWrites
 	st.tell()
 	st.damage()
 	st.end()
@@ -37,10 +39,12 @@ type story struct {
 	p *place
 	// counts are the workloads that the node should have.
 	counts map[string]int64
+	// mayLose is the time before a power cut whose writes zdb may lose.
+	mayLose time.Duration
 }
 
-func newStory(s *site, b machine.Boot) *story {
-	return &story{site: s, n: s.node("n1", "203.0.113.11", options{boot: b}), counts: map[string]int64{"network": 1, "volume": 1, "container": 1, "zdb": 1}}
+func newStory(s *site, o options) *story {
+	return &story{site: s, n: s.node("n1", "203.0.113.11", o), counts: map[string]int64{"network": 1, "volume": 1, "container": 1, "zdb": 1}}
 }
 
 func (st *story) tell() {
@@ -53,10 +57,10 @@ func (st *story) tell() {
 	st.p.note("before the power cut")
 	at := st.ZDBResult(st.p.zdb)
 	address := nodetest.ZDBAddress(workload.ZDBResult{IP: st.n.ip, Port: at.Port})
-	expired := st.Expiring(time.Minute, func(d time.Duration) *workload.Reservation { return st.Push(st.Volume(st.n.ID, 1, d)) })
+	expired := st.Expiring(time.Minute, func(d time.Duration) *workload.Reservation { return st.Push(st.volume(st.n, d)) })
 	st.n.hand.sync()
 
-	st.p.cutWhileWriting()
+	keptUntil := st.p.cutWhileWriting().Add(-st.mayLose)
 	st.StopExplorer()
 	if left := time.Until(expired.Expires()); left > 0 {
 		st.Logf("the machine stays off for %s, until a reservation has ended", left.Round(time.Second))
@@ -69,7 +73,7 @@ func (st *story) tell() {
 	st.Logf("without an explorer the container is back %s after the machine was switched on", since(began))
 	st.n.agent()
 	st.p.noted("before the power cut")
-	st.p.kept(address, at.Namespace)
+	st.p.kept(address, at.Namespace, keptUntil)
 	runs := st.running()
 
 	st.StartExplorer()

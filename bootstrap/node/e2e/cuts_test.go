@@ -37,7 +37,7 @@ func (f *flow) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		r := f.s.Push(f.s.Volume(f.n.ID, 1, lasting))
+		r := f.s.Push(f.s.volume(f.n, lasting))
 		f.mu.Lock()
 		f.wanted = append(f.wanted, r)
 		// A node has room for few: most are deleted some time later.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -110,6 +111,31 @@ func (h hand) tryRun(args ...string) (outcome, error) {
 func (h hand) file(path string) string {
 	h.s.Helper()
 	return string(h.must(http.MethodGet, "/file?path="+url.QueryEscape(path), nil))
+}
+
+// keepLogs writes the node's logs and its status into a folder, for a test that has failed.
+func (h hand) keepLogs(folder string) error {
+	raw, err := h.try(http.MethodGet, "/folder?path=/var/log/croft", nil)
+	if err != nil {
+		return err
+	}
+	files := map[string]string{}
+	if err := json.Unmarshal(raw, &files); err != nil {
+		return err
+	}
+	status, err := h.tryRun("croftd", "status")
+	files["status.txt"] = fmt.Sprintf("%s\n%v\n", status.Output, err)
+	kernel, err := h.tryRun("dmesg")
+	files["dmesg.txt"] = fmt.Sprintf("%s\n%v\n", kernel.Output, err)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sync has the node write all to its disks.

@@ -74,7 +74,7 @@ func (st *story) part(part []string) (process, bool) {
 // works holds that the node still takes reservations.
 func (st *story) works() {
 	st.Helper()
-	r := st.Push(st.Volume(st.n.ID, 1, lasting))
+	r := st.Push(st.volume(st.n, lasting))
 	st.Result(r, workload.StateOK)
 	st.Delete(r)
 	st.Result(r, workload.StateDeleted)
@@ -83,7 +83,7 @@ func (st *story) works() {
 // damage damages a record while the machine is off: the node sets it aside, and the rest runs.
 func (st *story) damage() {
 	st.Helper()
-	victim := st.Push(st.Volume(st.n.ID, 1, lasting))
+	victim := st.Push(st.volume(st.n, lasting))
 	st.Result(victim, workload.StateOK)
 	st.n.hand.sync()
 	st.n.m.Cut(st.random)

@@ -146,7 +146,21 @@ func (s *site) node(name, ip string, o options) *node {
 		c.Disks = append(c.Disks, machine.Disk{Serial: "boot", Image: filepath.Join(*image, "croft.iso"), ReadOnly: true})
 	}
 	n.m = machine.New(s.TB, c)
+	s.Cleanup(n.keepLogs)
 	return n
+}
+
+// keepLogs keeps the logs of a node of a test that has failed.
+func (n *node) keepLogs() {
+	if !n.s.Failed() || *keep == "" || !n.m.Running() {
+		return
+	}
+	folder := filepath.Join(*keep, strings.ReplaceAll(n.s.Name(), "/", "-"), n.ip)
+	if err := n.hand.keepLogs(folder); err != nil {
+		n.s.Logf("no logs of the node at %s: %v", n.ip, err)
+		return
+	}
+	n.s.Logf("logs of the node at %s are in %s", n.ip, folder)
 }
 
 // makeForeign makes a disk with somebody's files.

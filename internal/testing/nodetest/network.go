@@ -47,8 +47,8 @@ type Part struct {
 	Public   string
 	// Behind are subnets that are reached through this part.
 	Behind []string
-	// Skip are the parts to which this one has no tunnel.
-	Skip []*Part
+	// Apart are the parts to which this one has no tunnel.
+	Apart []*Part
 }
 
 // Part makes a part with a new key pair.
@@ -94,12 +94,12 @@ func (r *Reservations) Networks(user sign.KeyPair, name string, parts ...*Part) 
 	return out
 }
 
-// peers are the WireGuard peers of p: all other parts but those in Skip.
+// peers are the WireGuard peers of p: all other parts but those in Apart.
 func (p *Part) peers(parts []*Part) []workload.WireGuardPeer {
 	out := []workload.WireGuardPeer{}
 	for _, other := range parts {
 		skip := other == p
-		for _, s := range p.Skip {
+		for _, s := range p.Apart {
 			skip = skip || s == other
 		}
 		if skip {

@@ -13,12 +13,18 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Volume is a reservation for a volume of gib GiB, signed by the world's user.
+// Volume is a reservation for a volume of gib GiB of SSD, signed by the world's user.
 func (r *Reservations) Volume(nodeID string, gib uint64, d time.Duration) *workload.Reservation {
+	r.Helper()
+	return r.VolumeOn(workload.SSD, nodeID, gib, d)
+}
+
+// VolumeOn is Volume on disks of a type.
+func (r *Reservations) VolumeOn(disk workload.DeviceType, nodeID string, gib uint64, d time.Duration) *workload.Reservation {
 	r.Helper()
 	signed := &workload.Reservation{
 		NodeID: nodeID, Type: workload.TypeVolume, Created: time.Now(), Duration: d,
-		Data: json.RawMessage(fmt.Sprintf(`{"size":%d,"type":"SSD"}`, gib)),
+		Data: json.RawMessage(fmt.Sprintf(`{"size":%d,"type":%q}`, gib, disk)),
 	}
 	if err := signed.Sign(r.User.Private()); err != nil {
 		r.Fatal(err)
@@ -77,6 +83,9 @@ func (e *ExplorerServer) Result(r *workload.Reservation, state workload.State) *
 		got, err := e.Client.Get(e.Context(), r.ID)
 		if err != nil || got.Result == nil {
 			return false
+		}
+		if got.Result.State != state && (last == nil || last.State != got.Result.State) {
+			e.Logf("%s has the result %s: %s", r.ID, got.Result.State, got.Result.Error)
 		}
 		last = got.Result
 		return last.State == state

@@ -88,6 +88,7 @@ func routes() http.Handler {
 	})
 	answer("POST /run", run)
 	answer("GET /file", func(r *http.Request) (any, error) { return os.ReadFile(r.FormValue("path")) })
+	answer("GET /folder", func(r *http.Request) (any, error) { return folder(r.FormValue("path")) })
 	answer("PUT /file", func(r *http.Request) (any, error) {
 		raw, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -101,6 +102,26 @@ func routes() http.Handler {
 		return struct{}{}, nil
 	})
 	return mux
+}
+
+// folder are the texts of a folder's regular files, by name.
+func folder(path string) (map[string]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(path, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		out[entry.Name()] = string(raw)
+	}
+	return out, nil
 }
 
 func get(r *http.Request) (any, error) {
