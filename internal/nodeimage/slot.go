@@ -8,6 +8,8 @@ const (
 	// brought the image.
 	SlotVariable   = "CROFT_IMAGE_SLOT"
 	DeviceVariable = "CROFT_IMAGE_DEVICE"
+	// KeyVariable is the key that images must be signed by, as EncodeKey writes it; unset where none is built in.
+	KeyVariable = "CROFT_IMAGE_KEY"
 )
 
 // Slots are the places for images on a boot medium.

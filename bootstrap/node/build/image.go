@@ -170,7 +170,7 @@ func (m *material) root(ctx context.Context, c config, work string) (imagebuild.
 	}
 	for _, step := range []func() error{
 		func() error { return imagebuild.LinkApplets(ctx, r, c.run) },
-		func() error { return writeTexts(r, osRelease(c.version, programs), c.publicKey()) },
+		func() error { return writeTexts(r, osRelease(c.version, programs)) },
 		func() error { return m.kernel.InstallSome(ctx, r, wantedModule, c.run) },
 		func() error { return imagebuild.CheckPrograms(r) },
 		func() error { return checkIncludes(r) },

@@ -18,9 +18,6 @@ const (
 	nsswitch = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n"
 )
 
-// imageKeyFile has the key that init checks further images with.
-const imageKeyFile = "/usr/share/croft/image.pub"
-
 // emptyFolders are the folders that are mounted on or that programs expect, and their modes.
 func emptyFolders() map[string]fs.FileMode {
 	return map[string]fs.FileMode{
@@ -49,14 +46,10 @@ func osRelease(version string, built int64) string {
 		version, version, "croft node "+version, built)
 }
 
-// writeTexts writes the image's configuration, and makes its empty folders and its links. release is the text of os-release, key that of the
-// public key; nil without one.
-func writeTexts(r imagebuild.RootFolder, release string, key []byte) error {
+// writeTexts writes the image's configuration, and makes its empty folders and its links. release is the text of os-release.
+func writeTexts(r imagebuild.RootFolder, release string) error {
 	texts := map[string]string{
 		"/etc/passwd": passwd, "/etc/group": group, "/etc/shells": shells, "/etc/hosts": hosts, "/etc/nsswitch.conf": nsswitch, "/etc/os-release": release,
-	}
-	if key != nil {
-		texts[imageKeyFile] = string(key)
 	}
 	for name, content := range texts {
 		if err := r.File(name, content, 0o644); err != nil {

@@ -138,10 +138,15 @@ func (s *site) node(name, ip string, o options) *node {
 		c.Disks = append(c.Disks, machine.Disk{Serial: fmt.Sprintf("empty%d", i), Image: n.disks[i], Careless: true})
 	}
 	n.makeForeign(c.Dir)
-	config := filepath.Join(c.Dir, "config.iso")
-	s.must(machine.ISO(s.Context(), config, "croft-config", s.write(filepath.Join(c.Dir, "config"), "croft.yaml", lines(settings)+o.more)))
-	c.Disks = append(c.Disks, machine.Disk{Serial: "foreign", Image: n.foreign},
-		machine.Disk{Serial: "config", Image: config, ReadOnly: true}, machine.Disk{Serial: "agent", Image: built.agent, ReadOnly: true})
+	c.Disks = append(c.Disks, machine.Disk{Serial: "foreign", Image: n.foreign}, machine.Disk{Serial: "agent", Image: built.agent, ReadOnly: true})
+	config := s.write(filepath.Join(c.Dir, "config"), "croft.yaml", lines(settings)+o.more)
+	if strings.HasSuffix(o.boot.Image, ".img") {
+		s.must(machine.AddSettings(s.Context(), o.boot.Image, filepath.Join(config, "croft.yaml")))
+	} else {
+		disk := filepath.Join(c.Dir, "config.iso")
+		s.must(machine.ISO(s.Context(), disk, "croft-config", config))
+		c.Disks = append(c.Disks, machine.Disk{Serial: "config", Image: disk, ReadOnly: true})
+	}
 	if o.boot.Kernel != "" {
 		c.Disks = append(c.Disks, machine.Disk{Serial: "boot", Image: filepath.Join(*image, "croft.iso"), ReadOnly: true})
 	}

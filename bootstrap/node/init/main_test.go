@@ -34,7 +34,7 @@ func TestCommands(t *testing.T) {
 // TestPrograms holds that each program comes behind those that it needs, and that all parts of croftd are there.
 func TestPrograms(t *testing.T) {
 	var names []string
-	for _, k := range append(carriers(), parts()...) {
+	for _, k := range slices.Concat(carriers(), stateful(), parts()) {
 		for _, need := range k.needs {
 			if !slices.Contains(names, need) {
 				t.Errorf("%s needs %s, which doesn't come before it", k.Name, need)

@@ -52,15 +52,17 @@ type kept struct {
 	needs []string
 }
 
-// carriers are the programs that need no settings.
+// carriers are the programs that need neither settings nor the node's state.
 func carriers() []kept {
-	return []kept{
-		{Spec: service.Spec{Name: "redis", Ready: redisAnswers, Command: []string{
-			"/usr/bin/redis-server", "--port", "0", "--unixsocket", redisSocket, "--unixsocketperm", "700", "--save", "", "--appendonly", "no",
-			"--dir", "/run", "--maxmemory", "256mb", "--maxmemory-policy", "noeviction",
-		}}},
-		{Spec: service.Spec{Name: "containerd", Ready: listens(containerdSocket), Command: []string{"/usr/bin/containerd", "--config", containerdConfig}}},
-	}
+	return []kept{{Spec: service.Spec{Name: "redis", Ready: redisAnswers, Command: []string{
+		"/usr/bin/redis-server", "--port", "0", "--unixsocket", redisSocket, "--unixsocketperm", "700", "--save", "", "--appendonly", "no",
+		"--dir", "/run", "--maxmemory", "256mb", "--maxmemory-policy", "noeviction",
+	}}}}
+}
+
+// stateful are the programs that need the node's state, but no settings.
+func stateful() []kept {
+	return []kept{{Spec: service.Spec{Name: "containerd", Ready: listens(containerdSocket), Command: []string{"/usr/bin/containerd", "--config", containerdConfig}}}}
 }
 
 // parts are the parts of croftd, each behind those that it needs.

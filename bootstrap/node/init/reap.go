@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/internal/guest"
+	"github.com/croft-edge/croft/internal/guest/cmdline"
+	"github.com/croft-edge/croft/internal/nodeimage"
 )
 
 const (
@@ -30,6 +32,7 @@ func orders() []os.Signal {
 func reap() {
 	given := make(chan os.Signal, 4)
 	signal.Notify(given, orders()...)
+	go endTrial()
 	var ends []time.Time
 	for {
 		pid, err := startRun()
@@ -43,6 +46,25 @@ func reap() {
 		}
 		<-after(time.Second)
 	}
+}
+
+// endTrial starts the machine again, with the old image, if it tries another one on which the second process hangs: that ends a trial in order
+// itself.
+func endTrial() {
+	line, err := cmdline.Read()
+	if err != nil || os.Getenv(nodeimage.SlotVariable) == "" || !line.Has(trialParameter) {
+		return
+	}
+	<-after(trialTime + 2*stopTime - time.Duration(guest.UptimeSeconds()*float64(time.Second)))
+	if !isTrialOver(readyMark) {
+		fatal(fmt.Errorf("this image isn't ready after %s: the old one boots again", trialTime))
+	}
+}
+
+// isTrialOver reports whether the node was ready in this boot.
+func isTrialOver(mark string) bool {
+	_, err := os.Stat(mark)
+	return err == nil
 }
 
 // recent are the times that count at a time.

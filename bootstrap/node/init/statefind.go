@@ -26,8 +26,10 @@ const (
 	poolsAt = "/run/croft/pools"
 	marksAt = "croft/storage/pools"
 	namesAt = "/dev/disk/by-id"
-	// lookEvery is the longest time between two looks at the disks while the state isn't found.
-	lookEvery = time.Second
+	// lookEvery is the longest time between two looks at the disks while the state isn't found. What was read of a disk isn't read again.
+	lookEvery = 250 * time.Millisecond
+	// failedPause is the pause after a look that has failed.
+	failedPause = 2 * time.Second
 	// quietLate is for how long no disk may have appeared before a node does without its state, on a machine whose disks may come late: behind
 	// USB and SAS; quietSoon is that of other machines.
 	quietLate = 10 * time.Second
@@ -84,10 +86,17 @@ func (m *machine) openState(ctx context.Context) error {
 			return ctx.Err()
 		}
 		m.wrong("state", err)
+		if m.driversLoaded() {
+			m.beginCheck(ctx) // there is time, and a new node needs it
+		}
+		wait := lookEvery
+		if err != nil {
+			wait = failedPause
+		}
 		select {
 		case <-ctx.Done():
 		case <-next:
-		case <-after(lookEvery):
+		case <-after(wait):
 		}
 	}
 }

@@ -18,6 +18,8 @@ const (
 	rebootHow = unix.LINUX_REBOOT_CMD_RESTART
 	// trialParameter is on the kernel's command line when GRUB boots an image for a trial.
 	trialParameter = "croft.trial"
+	// readyMark tells process 1 that the node was ready in this boot.
+	readyMark = runAt + "/ready"
 )
 
 // images are the images on the boot medium: the one that runs, and the one beside it.

@@ -67,7 +67,7 @@ func boot() error {
 	if err := mountRoot(found.folder, image.Root); err != nil {
 		return err
 	}
-	return change(found)
+	return change(found, key)
 }
 
 // say writes a line to the console, with the time since the kernel's start.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -35,8 +37,8 @@ func mountRoot(folder string, tree verity.Tree) error {
 	return errors.Wrap(err, "cannot mount the root file system: it isn't the image's, or damaged")
 }
 
-// change goes on in the root file system. It returns only with an error.
-func change(f found) error {
+// change goes on in the root file system, and tells its init where the image is and its key, nil without one. It returns only with an error.
+func change(f found, key ed25519.PublicKey) error {
 	moved := []string{"/proc", "/sys", "/dev"}
 	if f.device != "" {
 		moved = append(moved, bootAt)
@@ -63,5 +65,8 @@ func change(f found) error {
 		return err
 	}
 	environment := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", nodeimage.SlotVariable + "=" + f.slot, nodeimage.DeviceVariable + "=" + f.device}
+	if key != nil {
+		environment = append(environment, nodeimage.KeyVariable+"="+strings.TrimSpace(string(nodeimage.EncodeKey(key))))
+	}
 	return errors.Wrapf(unix.Exec(nextInit, []string{nextInit}, environment), "cannot start %s", nextInit)
 }

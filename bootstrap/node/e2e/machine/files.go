@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -66,6 +67,22 @@ func copyFile(to, from string) error {
 
 // Copy copies an image to change it.
 func Copy(to, from string) error { return copyFile(to, from) }
+
+// AddSettings puts a file onto the third partition of croft.img, which is for a node's settings.
+func AddSettings(ctx context.Context, image, file string) error {
+	disk, err := os.Open(image)
+	if err != nil {
+		return err
+	}
+	defer disk.Close()
+	// Its entry in the partition table, which begins at the third sector, has its first sector at byte 32.
+	const entry = 2*512 + 2*128 + 32
+	first := make([]byte, 8)
+	if _, err := disk.ReadAt(first, entry); err != nil {
+		return err
+	}
+	return run(ctx, "mcopy", "-o", "-i", fmt.Sprintf("%s@@%d", image, binary.LittleEndian.Uint64(first)*512), file, "::")
+}
 
 // AddArguments adds arguments for the kernel to an image that GRUB boots, in place: to the variable args of croft.img's grubenv, else to
 // the variable cmdline of each slot.
