@@ -63,7 +63,7 @@ func (m *machine) operatorsFile(ctx context.Context) ([]byte, error) {
 		select {
 		case <-ctx.Done():
 		case <-next:
-		case <-after(lookPause):
+		case <-after(lookEvery):
 		}
 	}
 }

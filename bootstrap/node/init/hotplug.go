@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"regexp"
+	"runtime"
 	"strings"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/internal/guest/kmod"
@@ -32,31 +35,47 @@ func workloadModules() []string {
 	}
 }
 
-// processors begins the aliases of what processors can do, such as KVM and faster ciphers: a machine boots without them.
-const processors = "cpu:"
-
-// loadFirst loads what the machine boots with: the drivers of its devices, but for what its processors can do.
-func loadFirst(modules *kmod.Modules, say func(format string, args ...any)) {
-	loadAll(modules, firstModules(), say)
-	loadDrivers(modules, say, processors)
+// isProcessor tells the aliases of processors, and of what they can do, such as KVM and faster ciphers.
+func isProcessor(alias string) bool {
+	return strings.HasPrefix(alias, "cpu:") || strings.HasPrefix(alias, "acpi:ACPI0007:") || strings.HasPrefix(alias, "acpi:LNXCPU:")
 }
 
+// laterClasses are the classes of PCI devices that a machine boots without: displays, multimedia, bridges to ISA, and SMBus (drivers/pci: the alias has
+// the class, subclass and interface as bcCCscSSiII).
+var laterClasses = regexp.MustCompile(`^pci:.*bc(03|04|0[cC]sc05|06sc01)`)
+
+// isFirst tells the aliases of devices that a machine boots with: disks, networks, and what they are behind.
+func isFirst(alias string) bool {
+	return !isProcessor(alias) && !laterClasses.MatchString(alias) && !strings.HasPrefix(alias, "serio:") && !strings.HasPrefix(alias, "platform:")
+}
+
+// isLater tells those of all other devices.
+func isLater(alias string) bool { return !isProcessor(alias) }
+
+// loadAll loads modules, several at a time.
 func loadAll(modules *kmod.Modules, names []string, say func(format string, args ...any)) {
+	var workers errgroup.Group
+	workers.SetLimit(runtime.NumCPU())
 	for _, name := range names {
-		if modules.BuiltIn(name) {
-			continue
-		}
-		if err := modules.Load(name); err != nil {
-			say("%v", err)
-		}
+		workers.Go(func() error {
+			if modules.BuiltIn(name) {
+				return nil
+			}
+			if err := modules.Load(name); err != nil {
+				say("%v", err)
+			}
+			return nil
+		})
 	}
+	_ = workers.Wait() // what has failed was said
 }
 
 // loadDrivers loads the drivers of the machine's devices, each of which may bring further devices. It says what can't be loaded: machines have
-// devices without drivers, and drivers that find their device missing.
-func loadDrivers(modules *kmod.Modules, say func(format string, args ...any), but ...string) {
+// devices without drivers, and drivers that find their device missing. One driver comes after the other: the kernel numbers network interfaces in
+// the order in which it finds them.
+func loadDrivers(modules *kmod.Modules, say func(format string, args ...any), wanted func(alias string) bool) {
 	for {
-		loaded, err := modules.LoadForDevices("/sys", but...)
+		loaded, err := modules.LoadForDevices("/sys", wanted)
 		if err != nil {
 			for text := range strings.Lines(err.Error()) {
 				say("%s", strings.TrimSpace(text))
@@ -93,7 +112,7 @@ func hotplug(ctx context.Context, modules *kmod.Modules, each func()) error {
 			return errors.Wrap(err, "cannot hear of devices that appear")
 		}
 		event := parseEvent(buffer[:n])
-		if event["ACTION"] == "add" && event["MODALIAS"] != "" && !strings.HasPrefix(event["MODALIAS"], processors) {
+		if event["ACTION"] == "add" && event["MODALIAS"] != "" && !isProcessor(event["MODALIAS"]) {
 			_ = modules.LoadAlias(event["MODALIAS"]) // a device without a driver is of no use, and no fault
 		}
 		if event["ACTION"] == "add" || event["ACTION"] == "remove" {

@@ -31,19 +31,33 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestPrograms holds that each program comes behind those that it needs, and that all parts of croftd are there.
+// TestPrograms holds that each program starts behind others that there are, none of which waits for it, and that all parts of croftd are there.
 func TestPrograms(t *testing.T) {
+	behind := map[string][]string{workloadsNeed: nil}
 	var names []string
-	for _, k := range slices.Concat(carriers(), stateful(), parts()) {
-		for _, need := range k.needs {
-			if !slices.Contains(names, need) {
-				t.Errorf("%s needs %s, which doesn't come before it", k.Name, need)
-			}
-		}
+	for _, k := range slices.Concat(early(), parts()) {
+		behind[k.Name] = k.behind
 		if k.Ready == nil {
 			t.Errorf("%s is ready without a try", k.Name)
 		}
 		names = append(names, k.Name)
+	}
+	var follow func(name string, through []string)
+	follow = func(name string, through []string) {
+		others, ok := behind[name]
+		switch {
+		case !ok:
+			t.Errorf("%s start behind %s, which isn't a program", through, name)
+		case slices.Contains(through, name):
+			t.Errorf("%s wait for each other", through)
+		default:
+			for _, other := range others {
+				follow(other, append(slices.Clone(through), name))
+			}
+		}
+	}
+	for _, name := range names {
+		follow(name, nil)
 	}
 	// The folders of croftd's modules have their names, but for the engine's.
 	folders, err := os.ReadDir("../../../cmd/croftd/internal/module")
@@ -110,7 +124,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestStarter holds that a program is started once those that it needs are ready.
+// TestStarter holds that a program is started once those behind which it starts are ready.
 func TestStarter(t *testing.T) {
 	dir := t.TempDir()
 	runner := service.NewRunner(dir, t.Logf)
@@ -121,7 +135,7 @@ func TestStarter(t *testing.T) {
 	defer cancel()
 	s.start(ctx, []kept{
 		{Spec: service.Spec{Name: "first", Command: sleep, Ready: func(context.Context) error { _, err := os.Stat(up); return err }}},
-		{Spec: service.Spec{Name: "second", Command: sleep}, needs: []string{"first"}},
+		{Spec: service.Spec{Name: "second", Command: sleep}, behind: []string{"first"}},
 	})
 	defer func() { runner.Stop("first", "second") }()
 	for end := time.Now().Add(time.Minute); runner.Service("first") == nil || runner.Service("first").State().Cause == ""; <-time.After(time.Millisecond) {

@@ -46,50 +46,52 @@ func imageSettings() map[string]string {
 	}
 }
 
-// kept is a program of a node, with those that it needs.
+// workloadsNeed stands for the kernel modules that workloads need.
+const workloadsNeed = "kernel modules"
+
+// kept is a program of a node, with those behind which it starts: those that it needs, and those that more waits for.
 type kept struct {
 	service.Spec
-	needs []string
+	behind []string
 }
 
-// carriers are the programs that need neither settings nor the node's state.
-func carriers() []kept {
+// early are the programs that need neither settings nor the node's state.
+func early() []kept {
 	return []kept{{Spec: service.Spec{Name: "redis", Ready: redisAnswers, Command: []string{
 		"/usr/bin/redis-server", "--port", "0", "--unixsocket", redisSocket, "--unixsocketperm", "700", "--save", "", "--appendonly", "no",
 		"--dir", "/run", "--maxmemory", "256mb", "--maxmemory-policy", "noeviction",
 	}}}}
 }
 
-// stateful are the programs that need the node's state, but no settings.
-func stateful() []kept {
-	return []kept{{Spec: service.Spec{Name: "containerd", Ready: listens(containerdSocket), Command: []string{"/usr/bin/containerd", "--config", containerdConfig}}}}
-}
-
-// parts are the parts of croftd, each behind those that it needs.
+// parts are containerd and the parts of croftd. The engine waits for the others itself, and for the explorer, so it starts with the first of them.
 func parts() []kept {
-	var all []kept
+	first, workloads := []string{"redis"}, []string{"redis", "identity", workloadsNeed}
+	all := []kept{{
+		Spec:   service.Spec{Name: "containerd", Ready: listens(containerdSocket), Command: []string{"/usr/bin/containerd", "--config", containerdConfig}},
+		behind: []string{"identity"},
+	}}
 	for _, m := range []struct {
 		name, bus string
-		needs     []string
+		behind    []string
 	}{
-		{"identity", node.IdentityModule, []string{"redis"}},
-		{"storage", node.StorageModule, []string{"redis"}},
-		{"monitor", node.MonitorModule, []string{"redis"}},
-		{"debug", node.DebugModule, []string{"redis"}},
-		{"network", node.NetworkModule, []string{"redis"}},
-		{"container", node.ContainerModule, []string{"redis", "containerd", "storage"}},
-		{"zdb", node.ZDBModule, []string{"redis", "storage"}},
-		{"vm", node.VMModule, []string{"redis", "storage"}},
+		{"identity", node.IdentityModule, first},
+		{"storage", node.StorageModule, first},
+		{"monitor", node.MonitorModule, first},
+		{"network", node.NetworkModule, workloads},
+		{"container", node.ContainerModule, append(workloads, "storage", "containerd")},
+		{"zdb", node.ZDBModule, append(workloads, "storage")},
+		{"vm", node.VMModule, append(workloads, "storage")},
+		{"debug", node.DebugModule, workloads},
 	} {
-		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.needs})
+		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.behind})
 	}
-	return append(all, kept{service.Spec{Name: engine, Ready: nodeReady, Command: part(engine)}, []string{"identity", "storage", "monitor"}})
+	return append(all, kept{service.Spec{Name: engine, Ready: nodeReady, Command: part(engine)}, first})
 }
 
 // part is the command of a part of croftd.
 func part(name string) []string { return []string{croftd, name, "--config", settingsFile} }
 
-// starter starts programs, each once those that it needs are ready.
+// starter starts programs, each once those behind which it starts are ready.
 type starter struct {
 	runner *service.Runner
 	say    func(format string, args ...any)
@@ -101,20 +103,24 @@ func newStarter(runner *service.Runner, say func(format string, args ...any)) *s
 	return &starter{runner: runner, say: say, started: map[string]chan struct{}{}}
 }
 
-// start starts programs, in the background. What they need is among them or was started before.
+// start starts programs, in the background. Those behind which they start are among them or were started before.
 func (s *starter) start(ctx context.Context, programs []kept) {
 	for _, k := range programs {
 		s.started[k.Name] = make(chan struct{})
 	}
 	for _, k := range programs {
 		var needed []chan struct{}
-		for _, need := range k.needs {
+		for _, need := range k.behind {
 			needed = append(needed, s.started[need])
 		}
 		done := s.started[k.Name]
 		go func() {
 			for _, need := range needed {
-				<-need
+				select {
+				case <-need:
+				case <-ctx.Done():
+				case <-after(patience):
+				}
 			}
 			waitFor(ctx, s.runner, k, s.say)
 			running, err := s.runner.Start(k.Spec)
@@ -130,11 +136,11 @@ func (s *starter) start(ctx context.Context, programs []kept) {
 	}
 }
 
-// waitFor waits until the programs that another one needs are ready, but not for ever.
+// waitFor waits until the programs behind which another one starts are ready, but not for ever.
 func waitFor(ctx context.Context, runner *service.Runner, k kept, say func(format string, args ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, need := range k.needs {
+	for _, need := range k.behind {
 		if s := runner.Service(need); s != nil {
 			if err := s.WaitReady(ctx); err != nil {
 				say("%s starts all the same: %v", k.Name, err)

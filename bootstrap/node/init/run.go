@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,8 +78,9 @@ func run(ctx context.Context) error {
 	})
 	m.showScreen(ctx, net, images.trial)
 	programs := newStarter(m.runner, m.say)
+	programs.started[workloadsNeed] = m.kernel
 	if !m.recovery() {
-		programs.start(ctx, carriers())
+		programs.start(ctx, early())
 	}
 	if err := m.openState(ctx); err != nil {
 		return err
@@ -101,18 +103,13 @@ const recoveryParameter = "croft.recovery"
 
 func (m *machine) recovery() bool { return m.line.Has(recoveryParameter) }
 
-// startPrograms starts the node's programs that need its state. What needs no settings starts while they are checked.
+// startPrograms starts the node's programs that need its state, once the settings are known to be good.
 func (m *machine) startPrograms(ctx context.Context, programs *starter) error {
 	if err := atomicfile.WriteFile(containerdConfig, []byte(containerdPlaces().Text()), 0o600); err != nil {
 		return err
 	}
-	programs.start(ctx, stateful())
 	if err := m.writeSettings(ctx); err != nil {
 		return err
-	}
-	select {
-	case <-ctx.Done():
-	case <-m.kernel:
 	}
 	programs.start(ctx, parts())
 	return nil
@@ -143,19 +140,23 @@ func (m *machine) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	m.once(ctx, "drivers", func(ctx context.Context) error {
-		loadFirst(m.modules, m.say)
+		var first sync.WaitGroup
+		first.Go(func() { loadAll(m.modules, firstModules(), m.say) })
+		loadDrivers(m.modules, m.say, isFirst)
+		first.Wait()
 		close(m.drivers)
 		m.devices.tell()
 		m.say("drivers are loaded")
-		m.startWatchdog(ctx)
 		loadAll(m.modules, workloadModules(), m.say)
 		close(m.kernel)
+		loadDrivers(m.modules, m.say, isLater)
+		m.startWatchdog(ctx)
 		select {
 		case <-ctx.Done():
 		case <-m.wasReady:
 		case <-after(patience):
 		}
-		loadDrivers(m.modules, m.say)
+		loadDrivers(m.modules, m.say, nil)
 		return nil
 	})
 	for _, fault := range setKernel() {

@@ -103,11 +103,12 @@ func (m *machine) openState(ctx context.Context) error {
 
 // look looks for the state on the disks that there are now; nil while it isn't found, and may still come.
 func (s *search) look(ctx context.Context) (*diskState, error) {
+	began := time.Now() // disks are listed first, and read then
 	found, err := s.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.history = s.history.Seen(found, s.want, time.Now())
+	s.history = s.history.Seen(found, s.want, began)
 	if !disks.StateFound(found, s.want) && !s.quiet() {
 		return nil, nil
 	}

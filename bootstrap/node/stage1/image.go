@@ -83,7 +83,7 @@ func find(slot string) (found, error) {
 	load(modules, fileSystems()...)
 	refused := map[string]string{}
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(pause) {
-		if _, err := modules.LoadForDevices("/sys"); err != nil && refused["modules"] != err.Error() {
+		if _, err := modules.LoadForDevices("/sys", nil); err != nil && refused["modules"] != err.Error() {
 			refused["modules"] = err.Error()
 			say("not all drivers are loaded: %v", err)
 		}

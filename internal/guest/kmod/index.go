@@ -12,8 +12,9 @@ import (
 type Index struct {
 	files   map[string]file
 	builtIn map[string]bool
-	// aliases are by the text before the pattern's first colon; those with a wildcard in it are at "".
-	aliases map[string][]alias
+	// aliases are lines of modules.alias, of which there are tens of thousands, by the text before their pattern's first colon; those with a
+	// wildcard in it are at "".
+	aliases map[string][]string
 	// before are the modules or aliases that are loaded before a module when they are there, after those that are
 	// loaded after it.
 	before, after map[string][]string
@@ -25,9 +26,6 @@ type file struct {
 	needs []string
 }
 
-// alias is a line of modules.alias.
-type alias struct{ pattern, module string }
-
 // Texts are the contents of depmod's files; only that of modules.dep can't be empty.
 type Texts struct {
 	Dep, Alias, BuiltIn, SoftDep string
@@ -36,7 +34,7 @@ type Texts struct {
 // Read reads the contents of depmod's files.
 func Read(t Texts) (*Index, error) {
 	x := &Index{
-		files: map[string]file{}, builtIn: map[string]bool{}, aliases: map[string][]alias{}, before: map[string][]string{}, after: map[string][]string{},
+		files: map[string]file{}, builtIn: map[string]bool{}, aliases: map[string][]string{}, before: map[string][]string{}, after: map[string][]string{},
 	}
 	for line := range strings.Lines(t.Dep) {
 		at, needs, ok := strings.Cut(strings.TrimSpace(line), ":")
@@ -56,10 +54,10 @@ func Read(t Texts) (*Index, error) {
 		x.builtIn[Name(name)] = true
 	}
 	for line := range strings.Lines(t.Alias) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "alias" {
-			a := alias{pattern: plain(f[1]), module: Name(f[2])}
-			key := bus(a.pattern)
-			x.aliases[key] = append(x.aliases[key], a)
+		if text, ok := strings.CutPrefix(line, "alias "); ok {
+			pattern, _, _ := strings.Cut(text, " ")
+			key := bus(pattern)
+			x.aliases[key] = append(x.aliases[key], text)
 		}
 	}
 	x.readSoft(t.SoftDep)
@@ -93,7 +91,16 @@ func bus(pattern string) string {
 	if strings.ContainsAny(before, "*?[") {
 		return ""
 	}
-	return before
+	return plain(before)
+}
+
+// begins reports whether a text can match a pattern: it begins like it, up to the first character that may stand for others.
+func begins(pattern, text string) bool {
+	fixed := pattern
+	if i := strings.IndexAny(pattern, "*?[-"); i >= 0 {
+		fixed = pattern[:i]
+	}
+	return strings.HasPrefix(text, fixed)
 }
 
 // Name is the name of the module in a file, or a name as people write it, as the kernel has it.
@@ -128,9 +135,13 @@ func (x *Index) Names(text string) []string {
 		keys = append(keys, key)
 	}
 	for _, key := range keys {
-		for _, a := range x.aliases[key] {
-			if !found[a.module] && x.Has(a.module) && match(a.pattern, text) {
-				found[a.module] = true
+		for _, line := range x.aliases[key] {
+			pattern, module, _ := strings.Cut(line, " ")
+			if !begins(pattern, text) {
+				continue
+			}
+			if name := Name(strings.TrimSpace(module)); x.Has(name) && match(plain(pattern), text) {
+				found[name] = true
 			}
 		}
 	}

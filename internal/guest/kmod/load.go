@@ -3,6 +3,7 @@ package kmod
 import (
 	stderrors "errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +23,22 @@ type Modules struct {
 	insert      func(file, parameters string) error
 
 	mu sync.Mutex
-	// tried are the modules that the kernel has, or has refused, and why: it isn't asked again for a device.
-	tried map[string]error
+	// tried are the modules that were given to the kernel, or are at the moment: none is given twice for a device.
+	tried map[string]*attempt
+}
+
+// attempt is one to give a module to the kernel.
+type attempt struct {
+	// done is closed once err tells why the kernel has refused it; nil if it has it.
+	done chan struct{}
+	err  error
+}
+
+// outcome is an attempt that has ended.
+func outcome(err error) *attempt {
+	a := &attempt{done: make(chan struct{}), err: err}
+	close(a.done)
+	return a
 }
 
 // Open reads depmod's files of a folder. Only modules.dep must be there.
@@ -43,7 +58,7 @@ func Open(folder string) (*Modules, error) {
 	if err != nil {
 		return nil, errors.WithMessagef(err, "cannot use the modules in %s", folder)
 	}
-	return &Modules{Index: index, folder: folder, commandLine: readCommandLine, insert: insert, tried: map[string]error{}}, nil
+	return &Modules{Index: index, folder: folder, commandLine: readCommandLine, insert: insert, tried: map[string]*attempt{}}, nil
 }
 
 func readCommandLine() (string, error) {
@@ -71,35 +86,30 @@ func (m *Modules) Load(name string) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	_, err = m.take(steps)
 	return err
 }
 
 // LoadAlias loads the modules of an alias, such as a device's modalias. An alias of no module is no failure.
 func (m *Modules) LoadAlias(text string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	_, err := m.loadAlias(text)
 	return err
 }
 
 // LoadForDevices loads the modules of all devices that a sysfs shows, and returns how many modules are new. Drivers of
 // buses make further devices, a moment later: call it again until it loads none. It goes on after a module that can't be
-// loaded; every module's failure is returned once. Devices whose aliases begin with one of the texts but are left out.
-func (m *Modules) LoadForDevices(sys string, but ...string) (loaded int, err error) {
+// loaded; every module's failure is returned once. Only devices with an alias that is wanted count; nil wants all. Devices come in the order of
+// their aliases, which is the same at each boot.
+func (m *Modules) LoadForDevices(sys string, wanted func(alias string) bool) (loaded int, err error) {
 	aliases, err := deviceAliases(sys)
 	if err != nil {
 		return 0, err
 	}
-	aliases = slices.DeleteFunc(aliases, func(alias string) bool {
-		return slices.ContainsFunc(but, func(start string) bool { return strings.HasPrefix(alias, start) })
-	})
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	var failed []error
 	for _, text := range aliases {
+		if wanted != nil && !wanted(text) {
+			continue
+		}
 		n, err := m.loadAlias(text)
 		loaded += n
 		if err != nil {
@@ -109,43 +119,37 @@ func (m *Modules) LoadForDevices(sys string, but ...string) (loaded int, err err
 	return loaded, stderrors.Join(failed...)
 }
 
-// deviceAliases are the different modaliases below a sysfs's folder devices, sorted.
+// deviceAliases are the different modaliases of the devices of a sysfs, sorted: those on a bus, those of a class, and processors.
 func deviceAliases(sys string) ([]string, error) {
 	have := map[string]bool{}
-	top := filepath.Join(sys, "devices")
-	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil && path != top: // the device has gone
-			return nil
-		case err != nil:
-			return errors.Wrap(err, "cannot look for devices")
-		case entry.Name() != "modalias" || !entry.Type().IsRegular():
-			return nil
+	for _, pattern := range []string{"bus/*/devices/*/modalias", "class/*/*/modalias", "devices/system/*/modalias"} {
+		files, err := filepath.Glob(filepath.Join(sys, pattern))
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot look for devices")
 		}
-		raw, err := os.ReadFile(path)
-		if text := strings.TrimSpace(string(raw)); err == nil && text != "" {
-			have[text] = true
+		for _, file := range files {
+			raw, err := os.ReadFile(file) // the device may have gone
+			if text := strings.TrimSpace(string(raw)); err == nil && text != "" {
+				have[text] = true
+			}
 		}
-		return nil
-	})
-	out := make([]string, 0, len(have))
-	for text := range have {
-		out = append(out, text)
 	}
-	slices.Sort(out)
-	return out, err
+	if _, err := os.Stat(filepath.Join(sys, "bus")); err != nil {
+		return nil, errors.Wrap(err, "cannot look for devices")
+	}
+	return slices.Sorted(maps.Keys(have)), nil
 }
 
 // loadAlias loads modules that the kernel has neither got nor refused yet.
 func (m *Modules) loadAlias(text string) (loaded int, err error) {
 	var failed []error
 	for _, name := range m.Names(text) {
-		if _, tried := m.tried[name]; tried {
+		if m.wasTried(name) {
 			continue
 		}
 		line, err := m.commandLine()
 		if err == nil && refused(line)[name] {
-			m.tried[name] = errors.Errorf("the kernel's command line refuses module %s for devices", name)
+			m.end(name, errors.Errorf("the kernel's command line refuses module %s for devices", name))
 			continue
 		}
 		steps, err := m.Steps(name)
@@ -155,11 +159,26 @@ func (m *Modules) loadAlias(text string) (loaded int, err error) {
 			loaded += n
 		}
 		if err != nil {
-			m.tried[name] = err
+			m.end(name, err)
 			failed = append(failed, err)
 		}
 	}
 	return loaded, stderrors.Join(failed...)
+}
+
+func (m *Modules) wasTried(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tried[name] != nil
+}
+
+// end notes why a module isn't given to the kernel, if it wasn't given.
+func (m *Modules) end(name string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tried[name] == nil {
+		m.tried[name] = outcome(err)
+	}
 }
 
 // take does steps that aren't done yet. It ends at the first that must succeed and doesn't.
@@ -169,17 +188,40 @@ func (m *Modules) take(steps []Step) (loaded int, err error) {
 		return 0, errors.Wrap(err, "cannot read the parameters of modules")
 	}
 	for _, s := range steps {
-		if before, tried := m.tried[s.Name]; tried && before == nil {
-			continue
-		}
-		err := m.insert(filepath.Join(m.folder, s.Path), parameters(line, s.Name))
-		m.tried[s.Name] = err
+		isNew, err := m.give(s, line)
 		switch {
-		case err == nil:
-			loaded++
-		case !s.Soft:
+		case err != nil && !s.Soft:
 			return loaded, errors.Wrapf(err, "cannot load module %s", s.Name)
+		case err == nil && isNew:
+			loaded++
 		}
 	}
 	return loaded, nil
+}
+
+// give gives a step's module to the kernel, unless it has it; isNew tells that it hadn't. While another goroutine gives it, it waits. What the kernel has
+// refused is given again only to a step that must succeed.
+func (m *Modules) give(s Step, line string) (isNew bool, err error) {
+	for {
+		m.mu.Lock()
+		before := m.tried[s.Name]
+		if before == nil {
+			mine := &attempt{done: make(chan struct{})}
+			m.tried[s.Name] = mine
+			m.mu.Unlock()
+			mine.err = m.insert(filepath.Join(m.folder, s.Path), parameters(line, s.Name))
+			close(mine.done)
+			return mine.err == nil, mine.err
+		}
+		m.mu.Unlock()
+		<-before.done
+		if before.err == nil || s.Soft {
+			return false, before.err
+		}
+		m.mu.Lock()
+		if m.tried[s.Name] == before {
+			delete(m.tried, s.Name)
+		}
+		m.mu.Unlock()
+	}
 }

@@ -5,18 +5,27 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pkg/errors"
 )
 
 // fakeKernel notes what it gets.
 type fakeKernel struct {
+	mu     sync.Mutex
 	got    []string
 	refuse string
+	// slow is how long it takes for a module.
+	slow time.Duration
 }
 
 func (k *fakeKernel) insert(file, parameters string) error {
+	time.Sleep(k.slow)
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.refuse != "" && strings.Contains(file, k.refuse) {
 		return errors.New("no such device")
 	}
@@ -47,11 +56,21 @@ func testModules(t *testing.T, commandLine string) (*Modules, *fakeKernel) {
 func devices(t *testing.T, aliases ...string) string {
 	t.Helper()
 	sys := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(sys, "devices"), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Join(sys, "bus"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	for i, text := range aliases {
 		dir := filepath.Join(sys, "devices", "pci0000:00", string(rune('a'+i)))
+		link := filepath.Join(sys, "bus", "pci", "devices", string(rune('a'+i)))
+		if i%2 == 1 {
+			link = filepath.Join(sys, "class", "input", string(rune('a'+i)))
+		}
+		if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(dir, link); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			t.Fatal(err)
 		}
@@ -104,25 +123,77 @@ func TestLoadForDevices(t *testing.T) {
 	m, k := testModules(t, "")
 	k.refuse = "battery"
 	sys := devices(t, "virtio:d00000001v00001AF4", "acpi:PNP0C0A:", "pci:unknown", "virtio:d00000001v00001AF4")
-	loaded, err := m.LoadForDevices(sys)
+	loaded, err := m.LoadForDevices(sys, nil)
 	if loaded != 4 || err == nil || !strings.Contains(err.Error(), "battery") {
 		t.Errorf("loaded are %d, %v: %v", loaded, k.got, err)
 	}
-	if loaded, err := m.LoadForDevices(sys); loaded != 0 || err != nil {
+	if loaded, err := m.LoadForDevices(sys, nil); loaded != 0 || err != nil {
 		t.Errorf("once more: %d, %v", loaded, err)
 	}
-	if _, err := m.LoadForDevices(filepath.Join(sys, "gone")); err == nil {
+	if _, err := m.LoadForDevices(filepath.Join(sys, "gone"), nil); err == nil {
 		t.Error("a sysfs that isn't there has devices")
 	}
 }
 
 func TestDevicesDontLoadRefusedModules(t *testing.T) {
 	m, k := testModules(t, "modprobe.blacklist=virtio-net")
-	if loaded, err := m.LoadForDevices(devices(t, "virtio:d00000001v00001AF4")); loaded != 0 || err != nil || len(k.got) > 0 {
+	if loaded, err := m.LoadForDevices(devices(t, "virtio:d00000001v00001AF4"), nil); loaded != 0 || err != nil || len(k.got) > 0 {
 		t.Errorf("loaded are %d, %v: %v", loaded, k.got, err)
 	}
 	if err := m.Load("virtio_net"); err != nil || len(k.got) != 4 {
 		t.Errorf("by its name: %v, %v", k.got, err)
+	}
+}
+
+// TestManyLoadAtOnce has goroutines load modules that share needs: each is given once, after all that it needs.
+func TestManyLoadAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, k := testModules(t, "")
+		k.slow = time.Second
+		names := []string{"virtio_net", "btrfs", "failover", "xor", "virtio:d00000001v00001AF4", "crc32c", "base", "late"}
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				if err := m.Load(names[i%len(names)]); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for i, name := range k.got {
+			if slices.Contains(k.got[:i], name) {
+				t.Errorf("%s is given twice: %v", name, k.got)
+			}
+			for _, need := range m.files[name].needs {
+				if !slices.Contains(k.got[:i], need) {
+					t.Errorf("%s is given before %s, which it needs: %v", name, need, k.got)
+				}
+			}
+		}
+		if want := 9; len(k.got) != want {
+			t.Errorf("%d modules are given, want %d: %v", len(k.got), want, k.got)
+		}
+	})
+}
+
+// TestARefusedModuleIsNoSoftNeedAgain: a processor that lacks something is asked for it once, not for each module that would be faster with it.
+func TestARefusedModuleIsNoSoftNeedAgain(t *testing.T) {
+	m, k := testModules(t, "")
+	tries := 0
+	m.insert = func(file, parameters string) error {
+		if strings.Contains(file, "crc32c-intel") {
+			tries++
+			return errors.New("no such device")
+		}
+		return k.insert(file, parameters)
+	}
+	for _, name := range []string{"btrfs", "btrfs", "fs-btrfs"} {
+		if err := m.Load(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tries != 1 {
+		t.Errorf("the module is tried %d times, want once", tries)
 	}
 }
 
