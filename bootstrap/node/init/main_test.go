@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/bootstrap/node/init/network"
 	"github.com/croft-edge/croft/internal/guest/service"
 )
 
@@ -246,5 +248,22 @@ func TestLastGoodSettings(t *testing.T) {
 	}
 	if _, err := readLastGood(file); err == nil {
 		t.Error("a damaged file is read")
+	}
+}
+
+func TestDoor(t *testing.T) {
+	is := network.State{Interfaces: []network.Interface{
+		{Addresses: []netip.Prefix{netip.MustParsePrefix("fe80::1/64")}},
+		{Addresses: []netip.Prefix{netip.MustParsePrefix("fe80::2/64"), netip.MustParsePrefix("192.0.2.7/24")}},
+	}}
+	for listens, want := range map[string]string{
+		"[::]:9178": "192.0.2.7:9178", "0.0.0.0:1": "192.0.2.7:1", "198.51.100.4:9178": "198.51.100.4:9178", "": "", "[2001:db8::1]:5": "[2001:db8::1]:5",
+	} {
+		if got := doorAt(listens, is); got != want {
+			t.Errorf("a door at %q is reached at %q, want %q", listens, got, want)
+		}
+	}
+	if got := doorAt("[::]:9178", network.State{}); got != "" {
+		t.Errorf("without an address the door is reached at %q", got)
 	}
 }

@@ -26,7 +26,9 @@ const (
 	settingsFile     = "/run/config/croftd.yaml"
 	// healthFile gets the address at which the engine's process serves its health.
 	healthFile = runAt + "/health"
-	croftd     = "/usr/bin/croftd"
+	// doorFile gets that of the node's door.
+	doorFile = runAt + "/door"
+	croftd   = "/usr/bin/croftd"
 	// engine is the program that has the engine.
 	engine = "provision"
 	// patience is how long a program waits for those that it needs before it is started all the same: it waits for them too.
@@ -41,7 +43,7 @@ func containerdPlaces() configuration.Places {
 // imageSettings are the settings of croftd that the image makes.
 func imageSettings() map[string]string {
 	return map[string]string{
-		"bus": busURL, "state-dir": "/var/lib/croft", "run-dir": "/run/croft", "containerd": containerdSocket, "health-file": healthFile,
+		"bus": busURL, "state-dir": "/var/lib/croft", "run-dir": "/run/croft", "containerd": containerdSocket, "health-file": healthFile, "door-file": doorFile,
 		"hooks-dir": configAt + "/hooks.d", "secrets-dir": configAt + "/secrets", "init-binary": "/usr/bin/croft-init", "zdb-binary": "/usr/bin/zdb",
 	}
 }

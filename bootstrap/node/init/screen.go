@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -141,6 +142,7 @@ func (m *machine) view(net *network.Network, trial bool) console.View {
 		return v
 	}
 	is := net.State()
+	v.Door = doorAt(guest.ReadText(doorFile), is)
 	for _, i := range is.Interfaces {
 		one := console.Interface{Name: i.Name, Carrier: i.Carrier, Error: i.Problem}
 		for _, a := range i.Addresses {
@@ -154,6 +156,23 @@ func (m *machine) view(net *network.Network, trial bool) console.View {
 		v.Problems = append(v.Problems, console.Problem{Severity: console.Warning, Name: "resolver", Detail: is.Problem})
 	}
 	return v
+}
+
+// doorAt is the address at which users reach the node, of the one that croftd's door listens at: for all of the machine's addresses its first.
+// Empty while croftd hasn't written it, or there is none.
+func doorAt(listens string, is network.State) string {
+	at, err := netip.ParseAddrPort(listens)
+	if err != nil || !at.Addr().IsUnspecified() {
+		return listens
+	}
+	for _, i := range is.Interfaces {
+		for _, a := range i.Addresses {
+			if !a.Addr().IsLinkLocalUnicast() {
+				return netip.AddrPortFrom(a.Addr(), at.Port()).String()
+			}
+		}
+	}
+	return ""
 }
 
 // load are the averages of the machine's load over 1, 5 and 15 minutes; zeros if the kernel doesn't say.

@@ -19,10 +19,11 @@ const (
 	mostName = 16
 )
 
-// Parse is the lease of an advertisement or a reply. Where an address is needed, a message without a usable one is refused.
+// Parse is the lease of an advertisement or a reply. Where an address is needed, a message without a usable one is refused, and so is one without the
+// server's identifier: the address couldn't be renewed. QEMU's own server leaves it out of what it says about name servers.
 func Parse(m *dhcpv6.Message, begun time.Time, needAddress bool) (*lease.Lease, error) {
 	server := m.Options.ServerID()
-	if server == nil {
+	if server == nil && needAddress {
 		return nil, errors.New("cannot use what a DHCPv6 server says: its identifier is missing")
 	}
 	if s := m.Options.Status(); s != nil && int(s.StatusCode) != 0 {
@@ -72,6 +73,8 @@ func addresses(m *dhcpv6.Message, l *lease.Lease) error {
 func name(server dhcpv6.DUID) string {
 	var mac net.HardwareAddr
 	switch id := server.(type) {
+	case nil:
+		return "unknown"
 	case *dhcpv6.DUIDLL:
 		mac = id.LinkLayerAddr
 	case *dhcpv6.DUIDLLT:

@@ -42,6 +42,18 @@ func reply(t testing.TB, addresses ...dhcpv6.OptIAAddress) *dhcpv6.Message {
 	return m
 }
 
+// TestNoIdentifier: a server without one can't be asked for an address again, but what it says about name servers is of use.
+func TestNoIdentifier(t *testing.T) {
+	m := reply(t, dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP("fd00::9"), ValidLifetime: time.Minute})
+	m.Options.Del(dhcpv6.OptionServerID)
+	if l, err := Parse(m, time.Now(), true); err == nil {
+		t.Errorf("an address without a server: %+v", l)
+	}
+	if l, err := Parse(m, time.Now(), false); err != nil || len(l.DNS) != 1 || l.Server != "unknown" {
+		t.Errorf("name servers without a server: %+v, %v", l, err)
+	}
+}
+
 func TestParse(t *testing.T) {
 	ok := dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP("fd00::9"), ValidLifetime: time.Minute}
 	for name, c := range map[string]struct {
