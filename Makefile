@@ -81,14 +81,19 @@ BOOT_TEST := $(UNCHROOT) go test -v -count=1
 BOOT_FLAGS := ./bootstrap/node/e2e -image $(BIN)/node -keep $(BIN)/test-boot
 
 .PHONY: test-boot
-test-boot: setup-tests image ## the boot image in QEMU, by BIOS and UEFI: workloads, power cuts without an explorer, killed parts, two nodes, budgets
+test-boot: setup-tests image ## the boot image in QEMU, by BIOS and UEFI: workloads, power cuts without an explorer, killed parts, a damaged record
 	@bootstrap/setup $(BOOT_PACKAGES)
-	@$(TRIMPATH); $(BOOT_TEST) -tags boot -timeout 30m $(BOOT_FLAGS)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(BIOS|UEFI)$$' -timeout 30m $(BOOT_FLAGS)
+
+.PHONY: test-boot-more
+test-boot-more: setup-tests image ## two booted nodes and their tunnel, upgrades to a broken and a good image, and the budgets; a quarter of an hour
+	@bootstrap/setup $(BOOT_PACKAGES)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(Pair|Upgrade|Budgets)$$' -timeout 30m $(BOOT_FLAGS)
 
 .PHONY: test-boot-long
-test-boot-long: setup-tests image ## 20 power cuts at random moments while reservations flow; half an hour
+test-boot-long: setup-tests image ## 20 power cuts at random moments while reservations flow, and an image that is never ready; half an hour
 	@bootstrap/setup $(BOOT_PACKAGES)
-	@$(TRIMPATH); $(BOOT_TEST) -tags boot,long -run '^TestPowerCuts$$' -timeout 60m $(BOOT_FLAGS)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot,long -run '^Test(PowerCuts|NeverReady)$$' -timeout 60m $(BOOT_FLAGS)
 
 # The modules' tests in a booted node of bin/node. ACCEL=-kvm where QEMU can use KVM: without it this takes more than an hour.
 .PHONY: test-boot-inside

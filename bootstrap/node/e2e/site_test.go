@@ -215,14 +215,19 @@ func (s *site) must(err error) {
 // until waits until try succeeds; it shows why it didn't.
 func (s *site) until(what string, try func() error) {
 	s.Helper()
+	s.within(patience, what, try)
+}
+
+func (s *site) within(limit time.Duration, what string, try func() error) {
+	s.Helper()
 	began, told := time.Now(), time.Now()
 	for {
 		err := try()
 		if err == nil {
 			return
 		}
-		if time.Since(began) > patience {
-			s.Fatalf("%s: not within %s: %v", what, patience, err)
+		if time.Since(began) > limit {
+			s.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
 		if time.Since(told) > 30*time.Second {
 			told = time.Now()

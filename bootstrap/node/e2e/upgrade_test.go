@@ -147,9 +147,14 @@ func (b boot) is(argument string) bool {
 // upgrade has the node look for another image, install it, and start again, until the node is ready in another boot.
 func (n *node) upgrade() boot {
 	n.s.Helper()
+	return n.upgradeWithin(patience)
+}
+
+func (n *node) upgradeWithin(limit time.Duration) boot {
+	n.s.Helper()
 	was, began := n.boot(), time.Now()
 	n.orderUpgrade()
-	n.s.until("the node is ready after an upgrade", func() error {
+	n.s.within(limit, "the node is ready after an upgrade", func() error {
 		id, err := n.hand.try(http.MethodGet, "/file?path=/proc/sys/kernel/random/boot_id", nil)
 		switch {
 		case err != nil:

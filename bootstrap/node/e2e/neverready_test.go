@@ -1,0 +1,64 @@
+//go:build boot && long
+
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/croft-edge/croft/bootstrap/node/e2e/machine"
+	"github.com/croft-edge/croft/internal/nodeimage"
+	"github.com/croft-edge/croft/internal/nodeimage/verity"
+)
+
+// withoutCroftd makes a signed image whose root file system lacks croftd: it boots, and its node is never ready.
+func (sh *shelf) withoutCroftd(age int64) string {
+	sh.Helper()
+	folder := sh.image("without-croftd", age, sh.stage1)
+	file, unpacked := filepath.Join(folder, nodeimage.RootFile), sh.Path("unpacked")
+	run := func(name string, args ...string) {
+		sh.Helper()
+		if out, err := exec.CommandContext(sh.Context(), name, args...).CombinedOutput(); err != nil {
+			sh.Fatalf("%s %q: %v: %s", name, args, err, out)
+		}
+	}
+	run("unsquashfs", "-q", "-n", "-d", unpacked, file)
+	sh.must(os.Remove(filepath.Join(unpacked, "usr", "bin", "croftd")))
+	sh.must(os.Remove(file))
+	run("mksquashfs", unpacked, file, "-quiet", "-no-progress", "-comp", "gzip")
+	tree, err := verity.Append(file, []byte("a salt for tests"))
+	sh.must(err)
+	raw, err := os.ReadFile(filepath.Join(folder, nodeimage.ManifestFile))
+	sh.must(err)
+	manifest, err := nodeimage.Decode(raw)
+	sh.must(err)
+	manifest.Root = tree
+	sh.sign(folder, manifest)
+	return folder
+}
+
+// TestNeverReady offers a node an image that boots and isn't ready: after five minutes the old one boots by itself, and its workloads run.
+func TestNeverReady(t *testing.T) {
+	s := newSite(t)
+	sh := newShelf(s)
+	n := s.node("n1", "203.0.113.11", options{
+		boot: machine.Boot{Image: sh.disk(sh.image("first", 0, sh.stage1)), Writable: true},
+		more: "upgrade: http://" + imageServer + "/\n",
+	})
+	n.m.PowerOn()
+	n.register()
+	p := newTenant(s, n).places[0]
+	p.answers()
+	p.note("before the upgrade")
+	sh.offer(sh.withoutCroftd(1))
+	if b := n.upgradeWithin(3 * patience); !b.is("croft.slot=a") || b.is("croft.trial") {
+		t.Errorf("after an image that is never ready the node runs with %s, want the old image in slot a", b.line)
+	}
+	n.m.Until(patience, "this image isn't ready after 5m0s: the old one boots again")
+	n.m.Until(patience, "the last new image didn't become ready")
+	p.answers()
+	p.noted("before the upgrade")
+	n.refuses(sh)
+}
