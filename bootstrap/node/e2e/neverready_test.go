@@ -13,10 +13,10 @@ import (
 	"github.com/croft-edge/croft/internal/nodeimage/verity"
 )
 
-// withoutCroftd makes a signed image whose root file system lacks croftd: it boots, and its node is never ready.
-func (sh *shelf) withoutCroftd(age int64) string {
+// withoutContainerd makes a signed image whose root file system lacks containerd: it boots, and all but containers works.
+func (sh *shelf) withoutContainerd(age int64) string {
 	sh.Helper()
-	folder := sh.image("without-croftd", age, sh.stage1)
+	folder := sh.image("without-containerd", age, sh.stage1)
 	file, unpacked := filepath.Join(folder, nodeimage.RootFile), sh.Path("unpacked")
 	run := func(name string, args ...string) {
 		sh.Helper()
@@ -25,7 +25,7 @@ func (sh *shelf) withoutCroftd(age int64) string {
 		}
 	}
 	run("unsquashfs", "-q", "-n", "-d", unpacked, file)
-	sh.must(os.Remove(filepath.Join(unpacked, "usr", "bin", "croftd")))
+	sh.must(os.Remove(filepath.Join(unpacked, "usr", "bin", "containerd")))
 	sh.must(os.Remove(file))
 	run("mksquashfs", unpacked, file, "-quiet", "-no-progress", "-comp", "gzip")
 	tree, err := verity.Append(file, []byte("a salt for tests"))
@@ -39,7 +39,7 @@ func (sh *shelf) withoutCroftd(age int64) string {
 	return folder
 }
 
-// TestNeverReady offers a node an image that boots and isn't ready: after five minutes the old one boots by itself, and its workloads run.
+// TestNeverReady offers a node an image that boots, but can't run containers: after five minutes the old one boots by itself, and its workloads run.
 func TestNeverReady(t *testing.T) {
 	s := newSite(t)
 	sh := newShelf(s)
@@ -52,7 +52,7 @@ func TestNeverReady(t *testing.T) {
 	p := newTenant(s, n).places[0]
 	p.answers()
 	p.note("before the upgrade")
-	sh.offer(sh.withoutCroftd(1))
+	sh.offer(sh.withoutContainerd(1))
 	if b := n.upgradeWithin(3 * patience); !b.is("croft.slot=a") || b.is("croft.trial") {
 		t.Errorf("after an image that is never ready the node runs with %s, want the old image in slot a", b.line)
 	}

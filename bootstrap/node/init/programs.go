@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,15 @@ func parts() []kept {
 		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.behind})
 	}
 	return append(all, kept{service.Spec{Name: engine, Ready: nodeReady, Command: part(engine)}, first})
+}
+
+// programNames are the names of all programs of a node.
+func programNames() []string {
+	var out []string
+	for _, k := range slices.Concat(early(), parts()) {
+		out = append(out, k.Name)
+	}
+	return out
 }
 
 // part is the command of a part of croftd.

@@ -174,11 +174,18 @@ func (m *machine) waitForOperator(ctx context.Context, why error) error {
 	return ctx.Err()
 }
 
-// whenReady does what waits for the node's first readiness: the settings are good, the image is kept, a test's program runs.
+// whenReady does what waits for the node's first readiness: the settings are good, the image is kept, a test's program runs. A node is ready without
+// containers, virtual machines or zdb; an image that is tried has to bring up all of them.
 func (m *machine) whenReady(ctx context.Context, images *images) {
 	m.once(ctx, "readiness", func(ctx context.Context) error {
-		if err := waitStarted(ctx, m.runner, engine); err != nil {
-			return err
+		awaited := []string{engine}
+		if images.trial {
+			awaited = programNames()
+		}
+		for _, name := range awaited {
+			if err := waitStarted(ctx, m.runner, name); err != nil {
+				return err
+			}
 		}
 		close(m.wasReady)
 		m.wrong("readiness", errors.Wrap(os.WriteFile(readyMark, nil, 0o600), "cannot tell process 1 that the node is ready"))
