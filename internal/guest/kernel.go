@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -69,9 +70,17 @@ func UptimeSeconds() float64 {
 	return float64(t.Nano()) / 1e9
 }
 
+// syncTime is how long the disks have to take what is written: a file system that hangs would keep the machine from ever starting again.
+const syncTime = 20 * time.Second
+
 // Stop ends the machine: how is unix.LINUX_REBOOT_CMD_POWER_OFF or LINUX_REBOOT_CMD_RESTART. What is written is on the
-// disks then. It returns only with an error.
+// disks then, unless one hangs. It returns only with an error.
 func Stop(how int) error {
-	unix.Sync()
+	synced := make(chan struct{})
+	go func() { defer close(synced); unix.Sync() }()
+	select {
+	case <-synced:
+	case <-time.After(syncTime):
+	}
 	return unix.Reboot(how)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/bootstrap/node/init/disks"
 	"github.com/croft-edge/croft/bootstrap/node/init/network"
 	"github.com/croft-edge/croft/internal/guest/service"
 )
@@ -265,5 +266,26 @@ func TestDoor(t *testing.T) {
 	}
 	if got := doorAt("[::]:9178", network.State{}); got != "" {
 		t.Errorf("without an address the door is reached at %q", got)
+	}
+}
+
+// TestQuiet: a disk that appears while others are read is listed before the node does without its state, however long the reading takes.
+func TestQuiet(t *testing.T) {
+	start := time.Now().Add(-time.Hour)
+	long := 2 * quietLate
+	for name, c := range map[string]struct {
+		loaded, changed, listed time.Time
+		want                    bool
+	}{
+		"no drivers":              {time.Time{}, start, start.Add(long), false},
+		"drivers only now":        {start.Add(long), start, start.Add(long), false},
+		"a disk only now":         {start, start.Add(long), start.Add(long), false},
+		"read for very long":      {start, start, start, false},
+		"listed again, after all": {start, start, start.Add(long), true},
+	} {
+		s := search{events: newEvents(), loaded: c.loaded, history: disks.Begin(c.changed)}
+		if got := s.quiet(c.listed); got != c.want {
+			t.Errorf("%s: quiet is %v", name, got)
+		}
 	}
 }

@@ -105,6 +105,7 @@ func (p *power) stop() {
 	for _, f := range before {
 		f()
 	}
+	p.runner.Close() // some may wait for others that stop now
 	// The engine first: it would restore what goes.
 	p.runner.Stop(engine)
 	var parts []string

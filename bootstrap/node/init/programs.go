@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +55,8 @@ const workloadsNeed = "kernel modules"
 type kept struct {
 	service.Spec
 	behind []string
+	// module is the name on the bus of the module that it runs; empty for none.
+	module string
 }
 
 // early are the programs that need neither settings nor the node's state.
@@ -86,18 +87,9 @@ func parts() []kept {
 		{"vm", node.VMModule, append(workloads, "storage")},
 		{"debug", node.DebugModule, workloads},
 	} {
-		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.behind})
+		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.behind, m.bus})
 	}
-	return append(all, kept{service.Spec{Name: engine, Ready: nodeReady, Command: part(engine)}, first})
-}
-
-// programNames are the names of all programs of a node.
-func programNames() []string {
-	var out []string
-	for _, k := range slices.Concat(early(), parts()) {
-		out = append(out, k.Name)
-	}
-	return out
+	return append(all, kept{Spec: service.Spec{Name: engine, Ready: nodeReady, Command: part(engine)}, behind: first})
 }
 
 // part is the command of a part of croftd.

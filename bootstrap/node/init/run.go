@@ -178,12 +178,11 @@ func (m *machine) waitForOperator(ctx context.Context, why error) error {
 // containers, virtual machines or zdb; an image that is tried has to bring up all of them.
 func (m *machine) whenReady(ctx context.Context, images *images) {
 	m.once(ctx, "readiness", func(ctx context.Context) error {
-		awaited := []string{engine}
-		if images.trial {
-			awaited = programNames()
+		if err := waitStarted(ctx, m.runner, engine); err != nil {
+			return err
 		}
-		for _, name := range awaited {
-			if err := waitStarted(ctx, m.runner, name); err != nil {
+		if images.trial {
+			if err := m.waitWhole(ctx); err != nil {
 				return err
 			}
 		}

@@ -63,6 +63,8 @@ type search struct {
 	finder  disks.Finder
 	want    disks.Want
 	history disks.History
+	// loaded is the first listing of disks after the drivers were loaded; zero before it.
+	loaded time.Time
 }
 
 // openState finds the node's state, or makes it, and binds its folders to their places. A machine on which no disk may be used keeps its state
@@ -103,13 +105,11 @@ func (m *machine) openState(ctx context.Context) error {
 
 // look looks for the state on the disks that there are now; nil while it isn't found, and may still come.
 func (s *search) look(ctx context.Context) (*diskState, error) {
-	began := time.Now() // disks are listed first, and read then
-	found, err := s.find(ctx)
+	found, began, err := s.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.history = s.history.Seen(found, s.want, began)
-	if !disks.StateFound(found, s.want) && !s.quiet() {
+	if s.history = s.history.Seen(found, s.want, began); !disks.StateFound(found, s.want) && !s.quiet(began) {
 		return nil, nil
 	}
 	plan := disks.Choose(found, s.want)
@@ -129,7 +129,7 @@ func (s *search) look(ctx context.Context) (*diskState, error) {
 	if s.want.Marks, err = marks(filepath.Join(state.Path, marksAt)); err != nil {
 		return nil, err
 	}
-	if found, err = s.find(ctx); err != nil || !disks.Settled(s.history, found, s.want, quietLate, time.Now()) {
+	if found, began, err = s.find(ctx); err != nil || !disks.Settled(s.history, found, s.want, quietLate, began) {
 		return nil, err
 	}
 	if plan = disks.Choose(found, s.want); plan.Problem != "" {
@@ -139,22 +139,27 @@ func (s *search) look(ctx context.Context) (*diskState, error) {
 	return &diskState{pool: state.Pool, path: state.Path, plan: plan}, nil
 }
 
-// find lists the disks, and gives them names that stay.
-func (s *search) find(ctx context.Context) ([]disks.Disk, error) {
-	found, err := s.finder.Find(ctx)
+// find lists the disks, and gives them names that stay. It lists them when it begins, and reads them then, which may take long: a disk that appears
+// meanwhile isn't among them.
+func (s *search) find(ctx context.Context) (found []disks.Disk, began time.Time, err error) {
+	if began = time.Now(); s.loaded.IsZero() && s.driversLoaded() {
+		s.loaded = began
+	}
+	found, err = s.finder.Find(ctx)
 	if err == nil {
 		s.wrong("disk names", disks.Link(namesAt, found))
 	}
-	return found, err
+	return found, began, err
 }
 
-// quiet reports whether no more disks are expected. A disk that appears later has its node's state with it.
-func (s *search) quiet() bool {
+// quiet reports whether no more disks are expected: those that were listed at a time have all been there for long, and the drivers too. A disk that
+// appears later has its node's state with it.
+func (s *search) quiet(listed time.Time) bool {
 	least := quietSoon
 	if lateDisks("/sys") {
 		least = quietLate
 	}
-	return s.driversLoaded() && time.Since(s.history.Changed) >= least
+	return !s.loaded.IsZero() && listed.Sub(s.loaded) >= least && listed.Sub(s.history.Changed) >= least
 }
 
 // prepare mounts the pool with the state, or makes it, as croftd storage prepare does.

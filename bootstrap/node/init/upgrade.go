@@ -43,9 +43,10 @@ func (m *machine) images() *images {
 	}
 }
 
-// boundTrial starts the machine again, with the old image, if this boot is a trial and the node isn't ready in time.
+// boundTrial starts the machine again, with the old image, if this boot is a trial and the node isn't ready in time. Where init was started again in a
+// boot in which the node was ready already, the trial is over.
 func (m *images) boundTrial(ctx context.Context) {
-	if !m.trial {
+	if !m.trial || isTrialOver(readyMark) {
 		return
 	}
 	m.once(ctx, "trial", func(ctx context.Context) error {

@@ -22,6 +22,9 @@ type Modules struct {
 	commandLine func() (string, error)
 	insert      func(file, parameters string) error
 
+	// pass is held while modules are loaded for devices: one device comes after the other, and whoever has loaded all has waited for all.
+	pass sync.Mutex
+
 	mu sync.Mutex
 	// tried are the modules that were given to the kernel, or are at the moment: none is given twice for a device.
 	tried map[string]*attempt
@@ -92,6 +95,8 @@ func (m *Modules) Load(name string) error {
 
 // LoadAlias loads the modules of an alias, such as a device's modalias. An alias of no module is no failure.
 func (m *Modules) LoadAlias(text string) error {
+	m.pass.Lock()
+	defer m.pass.Unlock()
 	_, err := m.loadAlias(text)
 	return err
 }
@@ -105,6 +110,8 @@ func (m *Modules) LoadForDevices(sys string, wanted func(alias string) bool) (lo
 	if err != nil {
 		return 0, err
 	}
+	m.pass.Lock()
+	defer m.pass.Unlock()
 	var failed []error
 	for _, text := range aliases {
 		if wanted != nil && !wanted(text) {

@@ -57,6 +57,8 @@ type Runner struct {
 
 	mu      sync.Mutex
 	running map[string]*Service
+	// closed tells that no more programs are started.
+	closed bool
 }
 
 // NewRunner makes a runner with its logs in a folder; say writes a line to the console.
@@ -86,7 +88,7 @@ type Service struct {
 	state   State
 }
 
-// Start starts a program and keeps it running until Stop. One of the same name must not run.
+// Start starts a program and keeps it running until Stop. One of the same name must not run, and the runner must not be closed.
 func (r *Runner) Start(spec Spec) (*Service, error) {
 	r.mu.Lock()
 	folder := r.logs
@@ -98,10 +100,12 @@ func (r *Runner) Start(spec Spec) (*Service, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Service{spec: spec, log: log, say: r.say, stop: stop, ended: make(chan struct{}), pids: r.pids, state: State{Name: spec.Name}}
 	r.mu.Lock()
-	if r.running[spec.Name] != nil {
+	if r.closed || r.running[spec.Name] != nil {
+		is := map[bool]string{true: "no more programs are started", false: "it is running"}[r.closed]
 		r.mu.Unlock()
 		stop()
-		return nil, errors.Errorf("cannot start %s: it is running", spec.Name)
+		log.Close()
+		return nil, errors.Errorf("cannot start %s: %s", spec.Name, is)
 	}
 	r.running[spec.Name] = s
 	r.mu.Unlock()
@@ -130,6 +134,13 @@ func (r *Runner) Stop(names ...string) {
 	for _, s := range stopping {
 		<-s.ended
 	}
+}
+
+// Close has no more programs started. Those that run stay.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
 }
 
 // Service is the program of that name that is kept running; nil if there is none.

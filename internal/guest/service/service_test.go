@@ -101,6 +101,22 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestClose: what runs goes on, and nothing new is started.
+func TestClose(t *testing.T) {
+	r := service.NewRunner(t.TempDir(), new(console).say)
+	if _, err := r.Start(service.Spec{Name: "first", Command: []string{"sleep", "600"}}); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop("first")
+	r.Close()
+	if _, err := r.Start(service.Spec{Name: "second", Command: []string{"sleep", "600"}}); err == nil || !strings.Contains(err.Error(), "no more programs") {
+		t.Errorf("after Close a program is started: %v", err)
+	}
+	if r.Service("first") == nil || r.Service("second") != nil {
+		t.Errorf("these run: %v", r.Running())
+	}
+}
+
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	r := service.NewRunner(dir, (&console{}).say)

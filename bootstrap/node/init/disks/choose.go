@@ -203,7 +203,6 @@ func (c *chooser) settings() {
 	if c.plan.Problem != "" {
 		return
 	}
-	c.plan.Wipe = c.wipe
 	c.use(c.plan.First)
 	for _, path := range c.want.Named {
 		if d, there := c.of(path); !there || d.Holds.Kind != nodestate.Copy {
@@ -226,6 +225,13 @@ func (c *chooser) settings() {
 			c.use(c.path(d))
 		}
 	}
+	c.plan.Wipe = slices.DeleteFunc(slices.Clone(c.wipe), func(path string) bool {
+		used := slices.ContainsFunc(c.plan.Disk, func(disk string) bool { return plain(disk) == path })
+		if !used {
+			c.note("%s: named in croft.wipe-disk, but the node doesn't use it: it isn't erased", path)
+		}
+		return !used // croftd refuses it
+	})
 }
 
 // missing says that a pool isn't there. croftd, which says so too, gets its disk's name, unless another pool is there now: croftd would

@@ -130,3 +130,14 @@ func TestSettled(t *testing.T) {
 		})
 	}
 }
+
+// TestWipeNamesOnlyDisksThatAreUsed: croftd refuses others, and the whole node with them.
+func TestWipeNamesOnlyDisksThatAreUsed(t *testing.T) {
+	p := Choose([]Disk{disk("vda", nodestate.Empty, ""), disk("vdb", nodestate.Other, "")}, Want{Empty: true, Wipe: []string{"/dev/vdb", "/dev/gone"}})
+	if want := ids3("vdb"); !slices.Equal(p.Wipe, want) {
+		t.Errorf("wiped are %q, want %q", p.Wipe, want)
+	}
+	if !slices.ContainsFunc(p.Notes, func(note string) bool { return strings.HasPrefix(note, "/dev/gone: ") }) {
+		t.Errorf("the notes are %q, want one about /dev/gone", p.Notes)
+	}
+}
