@@ -289,3 +289,11 @@ func TestQuiet(t *testing.T) {
 		}
 	}
 }
+
+func TestReserve(t *testing.T) {
+	for memory, want := range map[uint64]int{0: 128, 1 << 30: 4096, 2 << 30: 5792, 64 << 30: 32768, 1 << 45: 262144} {
+		if got := reserveKiB(memory); got != want {
+			t.Errorf("of %d bytes %d KiB are kept, want %d", memory, got, want)
+		}
+	}
+}
