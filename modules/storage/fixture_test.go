@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/kerneltest"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/loop"
@@ -74,12 +74,7 @@ func sweep(t testing.TB, dir string) {
 // The best one is first.
 func quotaKinds(t *testing.T) []volume.Quota {
 	t.Helper()
-	var name unix.Utsname
-	check(t, unix.Uname(&name))
-	var major, minor int
-	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	check(t, err)
-	if major > 6 || major == 6 && minor >= 7 {
+	if kerneltest.AtLeast(t, 6, 7) {
 		return []volume.Quota{volume.Simple, volume.Qgroup}
 	}
 	return []volume.Quota{volume.Qgroup}

@@ -1,7 +1,6 @@
 package btrfs
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/kerneltest"
 	"github.com/croft-edge/croft/pkg/loop"
 )
 
@@ -51,12 +51,7 @@ func check(t *testing.T, err error) {
 // kinds are those that the kernel has: simple quotas came with Linux 6.7.
 func kinds(t *testing.T) []Quota {
 	t.Helper()
-	var name unix.Utsname
-	check(t, unix.Uname(&name))
-	var major, minor int
-	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	check(t, err)
-	if major > 6 || major == 6 && minor >= 7 {
+	if kerneltest.AtLeast(t, 6, 7) {
 		return []Quota{Simple, Qgroup}
 	}
 	return []Quota{Qgroup}

@@ -1,7 +1,6 @@
 package diskspace
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/kerneltest"
 	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/loop"
 )
@@ -94,12 +94,7 @@ func TestWithin(t *testing.T) {
 // kinds are the quotas that the kernel has: simple ones came with Linux 6.7.
 func kinds(t *testing.T) []btrfs.Quota {
 	t.Helper()
-	var name unix.Utsname
-	check(t, unix.Uname(&name))
-	var major, minor int
-	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	check(t, err)
-	if major > 6 || major == 6 && minor >= 7 {
+	if kerneltest.AtLeast(t, 6, 7) {
 		return []btrfs.Quota{btrfs.Simple, btrfs.Qgroup}
 	}
 	return []btrfs.Quota{btrfs.Qgroup}

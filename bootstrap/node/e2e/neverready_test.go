@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/croft-edge/croft/bootstrap/node/e2e/machine"
 	"github.com/croft-edge/croft/internal/nodeimage"
 	"github.com/croft-edge/croft/internal/nodeimage/verity"
 )
@@ -41,17 +40,7 @@ func (sh *shelf) withoutContainerd(age int64) string {
 
 // TestNeverReady offers a node an image that boots, but can't run containers: after five minutes the old one boots by itself, and its workloads run.
 func TestNeverReady(t *testing.T) {
-	s := newSite(t)
-	sh := newShelf(s)
-	n := s.node("n1", "203.0.113.11", options{
-		boot: machine.Boot{Image: sh.disk(sh.image("first", 0, sh.stage1)), Writable: true},
-		more: "upgrade: http://" + imageServer + "/\n",
-	})
-	n.m.PowerOn()
-	n.register()
-	p := newTenant(s, n).places[0]
-	p.answers()
-	p.note("before the upgrade")
+	sh, n, p := upgradable(t)
 	sh.offer(sh.withoutContainerd(1))
 	if b := n.upgradeWithin(3 * patience); !b.is("croft.slot=a") || b.is("croft.trial") {
 		t.Errorf("after an image that is never ready the node runs with %s, want the old image in slot a", b.line)

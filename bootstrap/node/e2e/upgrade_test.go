@@ -197,8 +197,9 @@ func (n *node) refuses(sh *shelf) {
 	}
 }
 
-// TestUpgrade offers a node an image that doesn't boot, and then one that does.
-func TestUpgrade(t *testing.T) {
+// upgradable boots a node that gets its images from a shelf, and has a tenant on it.
+func upgradable(t *testing.T) (*shelf, *node, *place) {
+	t.Helper()
 	s := newSite(t)
 	sh := newShelf(s)
 	n := s.node("n1", "203.0.113.11", options{
@@ -210,7 +211,12 @@ func TestUpgrade(t *testing.T) {
 	p := newTenant(s, n).places[0]
 	p.answers()
 	p.note("before the upgrade")
+	return sh, n, p
+}
 
+// TestUpgrade offers a node an image that doesn't boot, and then one that does.
+func TestUpgrade(t *testing.T) {
+	sh, n, p := upgradable(t)
 	sh.offer(sh.image("broken", 1, []byte("no program")))
 	if b := n.upgrade(); !b.is("croft.slot=a") || b.is("croft.trial") {
 		t.Errorf("after an image that doesn't boot the node runs with %s, want the old image in slot a", b.line)
@@ -230,7 +236,7 @@ func TestUpgrade(t *testing.T) {
 	p.noted("before the upgrade")
 	n.settled(map[string]int64{"network": 1, "volume": 1, "container": 1, "zdb": 1})
 	n.hand.sync()
-	n.m.Cut(s.random)
+	n.m.Cut(sh.random)
 	n.m.PowerOn()
 	n.agent()
 	if b := n.boot(); !b.is("croft.slot=b") || b.is("croft.trial") {

@@ -189,6 +189,7 @@ func (m *machine) checkSettings(ctx context.Context) error {
 	if err := atomicfile.WriteFile(checkedFile, raw, 0o600); err != nil {
 		return err
 	}
+	defer os.Remove(checkedFile)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, croftd, "config", "check", checkedFile).CombinedOutput()

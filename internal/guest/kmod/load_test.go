@@ -176,6 +176,32 @@ func TestManyLoadAtOnce(t *testing.T) {
 	})
 }
 
+// TestOneDeviceAfterTheOther has a device appear while another's modules are loaded: its own come after all of them.
+func TestOneDeviceAfterTheOther(t *testing.T) {
+	m, k := testModules(t, "")
+	begun, once := make(chan struct{}), sync.Once{}
+	m.insert = func(file, parameters string) error {
+		once.Do(func() { close(begun) })
+		time.Sleep(10 * time.Millisecond) // longer than the other device takes to be loaded, if it doesn't wait
+		return k.insert(file, parameters)
+	}
+	sys := devices(t, "virtio:d00000001v00001AF4")
+	var all sync.WaitGroup
+	all.Go(func() {
+		if loaded, err := m.LoadForDevices(sys, nil); loaded != 4 || err != nil {
+			t.Errorf("%d modules are loaded for the device, %v", loaded, err)
+		}
+	})
+	<-begun
+	if err := m.LoadAlias("acpi:PNP0C0A:"); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if got := k.got; len(got) != 5 || got[3] != "virtio_net" || got[4] != "battery" {
+		t.Errorf("given are %v", got)
+	}
+}
+
 // TestARefusedModuleIsNoSoftNeedAgain: a processor that lacks something is asked for it once, not for each module that would be faster with it.
 func TestARefusedModuleIsNoSoftNeedAgain(t *testing.T) {
 	m, k := testModules(t, "")

@@ -54,6 +54,15 @@ func TestFiles(t *testing.T) {
 	if got := ask(t, http.MethodGet, at, nil, http.StatusOK); string(got) != "content" {
 		t.Errorf("the file has %q", got)
 	}
+	folder := filepath.Dir(path)
+	if err := os.Mkdir(filepath.Join(folder, "a folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var files map[string]string
+	raw := ask(t, http.MethodGet, "/folder?path="+url.QueryEscape(folder), nil, http.StatusOK)
+	if err := json.Unmarshal(raw, &files); err != nil || len(files) != 1 || files["a file"] != "content" {
+		t.Errorf("the folder has %s, %v", raw, err)
+	}
 }
 
 func TestGet(t *testing.T) {
