@@ -3,6 +3,7 @@ package vm
 import (
 	"net"
 	"os"
+	"time"
 
 	"github.com/pkg/errors"
 	"github.com/vishvananda/netlink"
@@ -142,14 +143,22 @@ func listen(path string) (*os.File, error) {
 	return file, errors.Wrap(err, "cannot hand over a VM's socket")
 }
 
-// openTap opens a persistent tap device in its namespace. NotExist without the device, Busy while another process has
-// it.
+// tapPatience is how long openTap waits for a tap device that a process has. A process that this one begins has a copy of each
+// descriptor, those of other VMs too, from fork until exec: a device that was closed here is free a moment later.
+const tapPatience = 2 * time.Second
+
+// openTap opens a persistent tap device in its namespace. NotExist without the device, Busy when another process has it for longer
+// than tapPatience.
 func openTap(t node.VMTap) (file *os.File, err error) {
-	err = netns.Do(t.Namespace, func() (err error) {
-		file, err = openTapHere(t)
-		return err
-	})
-	return file, err
+	for deadline := time.Now().Add(tapPatience); ; time.Sleep(10 * time.Millisecond) {
+		err = netns.Do(t.Namespace, func() (err error) {
+			file, err = openTapHere(t)
+			return err
+		})
+		if node.KindOf(err) != node.Busy || time.Now().After(deadline) {
+			return file, err
+		}
+	}
 }
 
 // tapDrift says what is wrong with the tap device of a VM that runs, as far as it is known; empty when its QEMU has it

@@ -215,6 +215,19 @@ func nothingLeft(t *testing.T, w *world, m *Module) {
 	must(t, tap.Close())
 }
 
+// TestTapDeviceThatIsFreeAMomentLater: a tap device whose last descriptor is closed during an opening is opened.
+func TestTapDeviceThatIsFreeAMomentLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	device := node.VMTap{Namespace: w.lab.Path(), Device: tapName}
+	other, err := openTap(device)
+	must(t, err)
+	time.AfterFunc(tapPatience/20, func() { _ = other.Close() })
+	tap, err := openTap(device)
+	must(t, err)
+	must(t, tap.Close())
+}
+
 // TestStartsThatFail: a VM that can't be started leaves nothing, and says why.
 func TestStartsThatFail(t *testing.T) {
 	t.Parallel()
