@@ -4,7 +4,9 @@ package e2e_test
 
 import (
 	"context"
+	"net/http"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,36 +20,91 @@ const (
 	shortestOn, longestOn = 3 * time.Second, 70 * time.Second
 )
 
-// flow pushes reservations for volumes and deletes some of them, all the time.
+// flow pushes reservations and deletes some of them, all the time.
 type flow struct {
 	s *site
-	n *node
+	p *place
 
 	mu sync.Mutex
 	// wanted are those that should be there in the end, deleted the others.
 	wanted, deleted []*workload.Reservation
 }
 
-func (f *flow) run(ctx context.Context) {
+// storage pushes reservations for volumes and zdb namespaces. A node has room for few: most are deleted some time later.
+func (f *flow) storage(ctx context.Context) {
 	tick := time.NewTicker(3 * time.Second)
 	defer tick.Stop()
+	mine := []*workload.Reservation{}
 	for i := 1; ; i++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		r := f.s.Push(f.s.volume(f.n, lasting))
-		f.mu.Lock()
-		f.wanted = append(f.wanted, r)
-		// A node has room for few: most are deleted some time later.
-		if len(f.wanted) > 6 {
-			old := f.wanted[0]
-			f.wanted, f.deleted = f.wanted[1:], append(f.deleted, old)
-			f.s.Delete(old)
+		if i%3 == 0 {
+			mine = append(mine, f.push(f.p.namespace()))
+		} else {
+			mine = append(mine, f.push(f.s.volume(f.p.n, lasting)))
 		}
-		f.mu.Unlock()
+		if len(mine) > 6 {
+			f.drop(mine[0])
+			mine = mine[1:]
+		}
 	}
+}
+
+// containers pushes one reservation for a container after the other: each is deleted once it runs, but for the last. The node's
+// processors are enough for one beside the place's.
+func (f *flow) containers(ctx context.Context) {
+	for {
+		r := f.push(f.p.server(f.p.spareIP))
+		if !f.becomes(ctx, r, workload.StateOK) {
+			return
+		}
+		f.drop(r)
+		if !f.becomes(ctx, r, workload.StateDeleted) {
+			return
+		}
+	}
+}
+
+// becomes waits until a reservation's result has a state; it is false when the flow ends before.
+func (f *flow) becomes(ctx context.Context, r *workload.Reservation, state workload.State) bool {
+	for {
+		if got, err := f.s.Client.Get(ctx, r.ID); err == nil && got.Result != nil && got.Result.State == state {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+func (f *flow) push(r *workload.Reservation) *workload.Reservation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r = f.s.Push(r)
+	f.wanted = append(f.wanted, r)
+	return r
+}
+
+func (f *flow) drop(r *workload.Reservation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wanted = slices.DeleteFunc(f.wanted, func(other *workload.Reservation) bool { return other.ID == r.ID })
+	f.deleted = append(f.deleted, r)
+	f.s.Delete(r)
+}
+
+// counts are how many workloads of each type a node has that carries out the wanted reservations and the place's.
+func (f *flow) counts() map[string]int64 {
+	out := map[string]int64{}
+	for _, r := range append(f.p.all(), f.wanted...) {
+		out[string(r.Type)]++
+	}
+	return out
 }
 
 // TestPowerCuts cuts the power at random moments while reservations flow. In the end all is as it was asked for.
@@ -60,11 +117,12 @@ func TestPowerCuts(t *testing.T) {
 	p := u.places[0]
 	p.answers()
 	p.note("before all power cuts")
-	f := &flow{s: s, n: n}
+	f := &flow{s: s, p: p}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wait sync.WaitGroup
-	wait.Go(func() { f.run(ctx) })
+	wait.Go(func() { f.storage(ctx) })
+	wait.Go(func() { f.containers(ctx) })
 	for cut := range cuts {
 		on := shortestOn + time.Duration(s.random.Int64N(int64(longestOn-shortestOn)))
 		<-time.After(on)
@@ -83,11 +141,17 @@ func TestPowerCuts(t *testing.T) {
 	for _, r := range f.deleted {
 		s.Result(r, workload.StateDeleted)
 	}
-	n.settled(map[string]int64{"network": 1, "volume": 1 + int64(len(f.wanted)), "container": 1, "zdb": 1})
+	n.settled(f.counts())
+	if counts := f.counts(); counts[string(workload.TypeContainer)] > 1 {
+		s.until("the last container answers", func() error {
+			_, err := s.Do(s.laptop.Path(), http.MethodGet, page(p.spareIP, "/"), "", 10*time.Second)
+			return err
+		})
+	}
 	if is, err := n.hand.status(); err != nil || len(is.Store.Quarantined) > 0 {
 		t.Errorf("in quarantine is %q (%v)", is.Store.Quarantined, err)
 	}
-	t.Logf("%d reservations, %d of them deleted", len(f.wanted)+len(f.deleted), len(f.deleted))
+	t.Logf("%d reservations, %d of them deleted; in the end the node has %v", len(f.wanted)+len(f.deleted), len(f.deleted), f.counts())
 	n.m.PowerButton(patience)
 	n.m.Sync()
 	for _, disk := range n.disks {

@@ -28,8 +28,8 @@ type place struct {
 	s    *site
 	n    *node
 	part *nodetest.Part
-	// ip is the container's.
-	ip                              string
+	// ip is the container's, spareIP free for another one.
+	ip, spareIP                     string
 	network, volume, container, zdb *workload.Reservation
 	// written are the keys that zdb has answered for before the power cut.
 	written []written
@@ -58,7 +58,7 @@ func newTenant(s *site, nodes ...*node) *tenant {
 	parts := []*nodetest.Part{}
 	for i, n := range nodes {
 		part := s.Part(n.Node, fmt.Sprintf("10.1.%d.0/24", i+1), wireGuard, fmt.Sprintf("%s:%d", n.ip, wireGuard))
-		u.places = append(u.places, &place{s: s, n: n, part: part, ip: fmt.Sprintf("10.1.%d.10", i+1)})
+		u.places = append(u.places, &place{s: s, n: n, part: part, ip: fmt.Sprintf("10.1.%d.10", i+1), spareIP: fmt.Sprintf("10.1.%d.11", i+1)})
 		parts = append(parts, part)
 	}
 	// The laptop speaks to the first node only, which forwards.
@@ -98,11 +98,23 @@ func (p *place) reserve() {
 	s := p.s
 	s.Helper()
 	p.volume = s.Push(s.volume(p.n, lasting))
-	p.container = s.Push(p.lasting(s.Container(p.n.Node, func(c *workload.Container) {
-		c.FList, c.Mounts = server, []workload.Mount{nodetest.Mount(p.volume, "/data")}
-		c.Network.IPs = []net.IP{net.ParseIP(p.ip).To4()}
-	})))
-	p.zdb = s.Push(p.lasting(s.ZDB(p.n.Node, func(z *workload.ZDB) { z.PlainPassword, z.DiskType = password, emulated })))
+	p.container = s.Push(p.server(p.ip, nodetest.Mount(p.volume, "/data")))
+	p.zdb = s.Push(p.namespace())
+}
+
+// server is a reservation for a container in the tenant's network, with a server.
+func (p *place) server(ip string, mounts ...workload.Mount) *workload.Reservation {
+	p.s.Helper()
+	return p.lasting(p.s.Container(p.n.Node, func(c *workload.Container) {
+		c.FList, c.Network.IPs = server, []net.IP{net.ParseIP(ip).To4()}
+		c.Mounts = append(c.Mounts, mounts...)
+	}))
+}
+
+// namespace is a reservation for a zdb namespace of 1 GiB.
+func (p *place) namespace() *workload.Reservation {
+	p.s.Helper()
+	return p.lasting(p.s.ZDB(p.n.Node, func(z *workload.ZDB) { z.PlainPassword, z.DiskType = password, emulated }))
 }
 
 // lasting signs a reservation anew, for longer.
@@ -118,7 +130,10 @@ func (p *place) all() []*workload.Reservation {
 }
 
 // url is a page of the container's server.
-func (p *place) url(path string) string { return "http://" + p.ip + ":8080" + path }
+func (p *place) url(path string) string { return page(p.ip, path) }
+
+// page is a page of the server in the container of that address.
+func page(ip, path string) string { return "http://" + ip + ":8080" + path }
 
 // ask asks the container from the laptop.
 func (p *place) ask(method, path, body string) (string, error) {
