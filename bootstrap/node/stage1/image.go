@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -74,19 +75,24 @@ func find(slot string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	// Each block of the root file system is hashed: a processor that can do it faster does, where the kernel has a module for that.
-	_ = modules.Load(fasterHash)
-	load(modules, needed()...)
+	var others sync.WaitGroup // loads modules beside the drivers of devices
+	defer others.Wait()
+	others.Go(func() {
+		// Each block of the root file system is hashed: a processor that can do it faster does, where the kernel has a module for that.
+		_ = modules.Load(fasterHash)
+		load(modules, needed()...)
+	})
 	if _, err := os.Stat(filepath.Join(broughtFolder, nodeimage.ManifestFile)); err == nil {
 		return found{folder: broughtFolder}, nil
 	}
-	load(modules, fileSystems()...)
+	others.Go(func() { load(modules, fileSystems()...) })
 	refused := map[string]string{}
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(pause) {
 		if _, err := modules.LoadForDevices("/sys", nil); err != nil && refused["modules"] != err.Error() {
 			refused["modules"] = err.Error()
 			say("not all drivers are loaded: %v", err)
 		}
+		others.Wait()
 		for _, device := range blockDevices("/sys/class/block") {
 			got, err := try(device, slot)
 			if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/guest/dm"
 	"github.com/croft-edge/croft/internal/nodeimage"
 	"github.com/croft-edge/croft/internal/nodeimage/verity"
@@ -64,6 +65,7 @@ func change(f found, key ed25519.PublicKey) error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
+	_ = guest.ReadAhead(nextInit) // without it the program begins all the same
 	environment := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", nodeimage.SlotVariable + "=" + f.slot, nodeimage.DeviceVariable + "=" + f.device}
 	if key != nil {
 		environment = append(environment, nodeimage.KeyVariable+"="+strings.TrimSpace(string(nodeimage.EncodeKey(key))))
