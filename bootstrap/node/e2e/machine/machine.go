@@ -185,7 +185,7 @@ func (m *Machine) Cut(random *rand.Rand) {
 // PowerButton presses the power button and waits until the machine has switched itself off.
 func (m *Machine) PowerButton(limit time.Duration) {
 	m.tb.Helper()
-	if err := m.command("system_powerdown", nil); err != nil {
+	if _, err := m.command("system_powerdown", nil); err != nil {
 		m.tb.Fatal(err)
 	}
 	select {
@@ -237,7 +237,7 @@ func (m *Machine) Until(limit time.Duration, text string) {
 	}
 }
 
-// show logs the console and keeps all consoles and a picture of the screen, for a test that has failed.
+// show logs the console and keeps all consoles, a picture of the screen and what the processors do, for a test that has failed.
 func (m *Machine) show() {
 	log, _ := os.ReadFile(m.path("qemu.log", ""))
 	m.tb.Logf("--- QEMU of machine %s\n%s--- its console\n%s", m.config.Name, log, tail(m.Console()))
@@ -253,6 +253,9 @@ func (m *Machine) show() {
 		if err := m.picture(filepath.Join(folder, m.config.Name+".png")); err != nil {
 			m.tb.Logf("no picture of the screen of machine %s: %v", m.config.Name, err)
 		}
+		if err := os.WriteFile(filepath.Join(folder, m.config.Name+"-processors.txt"), []byte(m.Processors()), 0o600); err != nil {
+			m.tb.Log(err)
+		}
 	}
 	for boot := 1; boot <= m.boots; boot++ {
 		if err := copyFile(filepath.Join(folder, fmt.Sprintf("%s-console-%d.log", m.config.Name, boot)), m.consoleFile(boot)); err != nil {
@@ -260,6 +263,16 @@ func (m *Machine) show() {
 		}
 	}
 	m.tb.Logf("consoles of machine %s are in %s", m.config.Name, folder)
+}
+
+// Processors shows the registers of the processors several times, and their interrupts: of a machine that hangs nothing else is to be had.
+func (m *Machine) Processors() string {
+	out := strings.Builder{}
+	for _, command := range []string{"info registers -a", "info registers -a", "info registers -a", "info lapic 0", "info lapic 1", "info irq"} {
+		text, err := m.ask(command)
+		fmt.Fprintf(&out, "--- %s: %v\n%s\n", command, err, text)
+	}
+	return out.String()
 }
 
 // Picture makes a picture of the screen, a PNG file.
@@ -275,7 +288,8 @@ func (m *Machine) picture(file string) error {
 	if err != nil {
 		return err
 	}
-	return m.command("screendump", map[string]string{"filename": full, "format": "png"})
+	_, err = m.command("screendump", map[string]string{"filename": full, "format": "png"})
+	return err
 }
 
 // tail is the end of a console, for a message.

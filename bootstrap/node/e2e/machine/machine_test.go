@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,9 @@ func TestPowerCut(t *testing.T) {
 	defer f.Close()
 	if _, err := png.Decode(f); err != nil {
 		t.Errorf("the screen's picture is none: %v", err)
+	}
+	if text := m.Processors(); strings.Count(text, "RIP=") < 3 {
+		t.Errorf("the processors are shown without their registers:\n%s", text)
 	}
 	m.PowerButton(late)
 	if m.Running() {
