@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/croft-edge/croft/bootstrap/node/e2e/machine"
@@ -83,7 +84,12 @@ func (h hand) the(program string, first ...string) (process, bool) {
 
 func (h hand) kill(p process) {
 	h.s.Helper()
-	h.must(http.MethodPost, "/kill?signal=9&pid="+strconv.Itoa(p.PID), nil)
+	h.signal(p, syscall.SIGKILL)
+}
+
+func (h hand) signal(p process, signal syscall.Signal) {
+	h.s.Helper()
+	h.must(http.MethodPost, fmt.Sprintf("/kill?signal=%d&pid=%d", signal, p.PID), nil)
 }
 
 // outcome is what became of a command.

@@ -154,7 +154,15 @@ func (n *node) upgradeWithin(limit time.Duration) boot {
 	n.s.Helper()
 	was, began := n.boot(), time.Now()
 	n.orderUpgrade()
-	n.s.within(limit, "the node is ready after an upgrade", func() error {
+	n.startsAgain(was, limit)
+	n.s.Logf("the node is ready again %s after the order to upgrade", since(began))
+	return n.boot()
+}
+
+// startsAgain waits until the node is ready in another boot.
+func (n *node) startsAgain(was boot, limit time.Duration) {
+	n.s.Helper()
+	n.s.within(limit, "the node is ready in another boot", func() error {
 		id, err := n.hand.try(http.MethodGet, "/file?path=/proc/sys/kernel/random/boot_id", nil)
 		switch {
 		case err != nil:
@@ -167,8 +175,6 @@ func (n *node) upgradeWithin(limit time.Duration) boot {
 		}
 		return nil
 	})
-	n.s.Logf("the node is ready again %s after the order to upgrade", since(began))
-	return n.boot()
 }
 
 func (n *node) orderUpgrade() {
