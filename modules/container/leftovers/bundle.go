@@ -2,6 +2,7 @@ package leftovers
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -60,6 +61,25 @@ func killIn(ctx context.Context, bundle string, grace time.Duration) (killed boo
 		case <-ctx.Done():
 			return killed, node.Errorf(node.Transient, "cannot end the processes in %s: %w", bundle, ctx.Err())
 		case <-tick.C:
+		}
+	}
+}
+
+// remove removes the folder of a task that was being made. Whoever was making it, containerd or a shim that it had just started, may still be
+// writing there: the processes in it are ended, and it begins again.
+func remove(ctx context.Context, dir string) error {
+	for begun := time.Now(); ; {
+		err := os.RemoveAll(dir)
+		if !errors.Is(err, unix.ENOTEMPTY) || time.Since(begun) >= exitTime {
+			return err
+		}
+		if _, err := killIn(ctx, dir, 0); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lookPause):
 		}
 	}
 }

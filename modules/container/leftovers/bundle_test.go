@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -106,6 +107,46 @@ func TestBundleBehindALink(t *testing.T) {
 		t.Errorf("killed %v, %v", killed, err)
 	}
 	_ = process.Wait()
+}
+
+// TestABundleThatIsWrittenTo: the folder of a task is removed though somebody still writes there for a while.
+func TestABundleThatIsWrittenTo(t *testing.T) {
+	t.Parallel()
+	bundle := filepath.Join(t.TempDir(), "1-1")
+	must(t, os.Mkdir(bundle, 0o755))
+	written := make(chan error, 1)
+	begun := make(chan struct{})
+	go func() {
+		for i, end := 0, time.Now().Add(300*time.Millisecond); time.Now().Before(end); i++ {
+			if err := os.MkdirAll(filepath.Join(bundle, strconv.Itoa(i)), 0o755); err != nil {
+				written <- err
+				return
+			}
+			if i == 100 {
+				close(begun)
+			}
+		}
+		written <- nil
+	}()
+	select {
+	case <-begun:
+	case err := <-written:
+		t.Fatalf("the writer has ended early: %v", err)
+	}
+	ended := false
+	for !ended {
+		must(t, remove(t.Context(), bundle))
+		select {
+		case err := <-written:
+			must(t, err)
+			ended = true
+		default:
+		}
+	}
+	must(t, remove(t.Context(), bundle))
+	if _, err := os.Lstat(bundle); !os.IsNotExist(err) {
+		t.Errorf("the folder is left: %v", err)
+	}
 }
 
 func must(t *testing.T, err error) {

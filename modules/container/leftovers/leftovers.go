@@ -120,7 +120,7 @@ func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error 
 		return node.Errorf(node.Transient, "cannot remove %s: something is mounted there", bundle)
 	}
 	for _, dir := range []string{bundle, filepath.Join(c.RuncDir, c.Daemon.NamespaceName(user), id)} {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := remove(ctx, dir); err != nil {
 			return node.Errorf(node.Transient, "cannot remove the half-made task of container %s: %w", id, err)
 		}
 	}

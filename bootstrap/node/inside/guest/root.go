@@ -90,6 +90,9 @@ func assemble() error {
 	if err := unix.Mount("overlay", newAt, "overlay", 0, layers); err != nil {
 		return fmt.Errorf("cannot mount the root folder of the tests: %w", err)
 	}
+	if err := preferTools(newAt, diskAt+"/root"); err != nil {
+		return err
+	}
 	for _, m := range []struct {
 		from, at, kind string
 		flags          uintptr
@@ -110,6 +113,38 @@ func assemble() error {
 		}
 		if err := unix.Mount(m.from, at, m.kind, m.flags, ""); err != nil {
 			return fmt.Errorf("cannot mount %s: %w", m.at, err)
+		}
+	}
+	return nil
+}
+
+// preferTools puts the tests' own programs before the node's shortened ones of the same name, such as ip, which are links to busybox. All else
+// is the node's.
+func preferTools(root, tools string) error {
+	const first = "usr/local/bin" // of PATH
+	for _, dir := range []string{"usr/bin", "usr/sbin"} {
+		entries, err := os.ReadDir(filepath.Join(tools, dir))
+		if err != nil {
+			return fmt.Errorf("cannot list the tools: %w", err)
+		}
+		for _, e := range entries {
+			if target, err := os.Readlink(filepath.Join(root, dir, e.Name())); err != nil || filepath.Base(target) != "busybox" {
+				continue
+			}
+			from := filepath.Join("/", dir, e.Name())
+			for target, err := os.Readlink(tools + from); err == nil; target, err = os.Readlink(tools + from) {
+				if !filepath.IsAbs(target) {
+					target = filepath.Join(filepath.Dir(from), target)
+				}
+				from = target
+			}
+			program, err := os.ReadFile(tools + from)
+			if err != nil {
+				return fmt.Errorf("cannot read tool %s: %w", e.Name(), err)
+			}
+			if err := os.WriteFile(filepath.Join(root, first, e.Name()), program, 0o755); err != nil {
+				return fmt.Errorf("cannot place tool %s: %w", e.Name(), err)
+			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -123,7 +124,14 @@ func deep(from, to string) error {
 	}
 	name := strings.Repeat("d", 250)
 	for range 400 {
-		if err := os.Mkdir(name, 0o755); err != nil {
+		err := os.Mkdir(name, 0o755)
+		if errors.Is(err, unix.ENAMETOOLONG) && confined() {
+			if err := os.Chdir(".."); err != nil { // there is room for another name
+				return err
+			}
+			break
+		}
+		if err != nil {
 			return err
 		}
 		if err := os.Chdir(name); err != nil {
@@ -131,6 +139,13 @@ func deep(from, to string) error {
 		}
 	}
 	return unix.Renameat(int(source.Fd()), filepath.Base(from), unix.AT_FDCWD, "moved")
+}
+
+// confined reports whether AppArmor checks what this process does. It knows no path that is longer than its parameter path_max, 8 KiB
+// (Linux, security/apparmor/lsm.c): such a process gets no deeper.
+func confined() bool {
+	label, err := os.ReadFile("/proc/self/attr/current")
+	return err == nil && strings.HasSuffix(strings.TrimRight(string(label), "\x00\n"), "(enforce)")
 }
 
 func number(s string) int {
