@@ -95,7 +95,8 @@ test-boot-long: setup-tests image ## 20 power cuts at random moments while reser
 	@bootstrap/setup $(BOOT_PACKAGES)
 	@$(TRIMPATH); $(BOOT_TEST) -tags boot,long -run '^Test(PowerCuts|NeverReady)$$' -timeout 60m $(BOOT_FLAGS)
 
-# The modules' tests in a booted node of bin/node. ACCEL=-kvm where QEMU can use KVM: without it this takes more than an hour.
+# The modules' tests in a booted node of bin/node. ACCEL=-kvm where QEMU can use KVM: without it this takes more than an
+# hour; ACCEL=-single for the image of KERNEL=6.12 without it.
 .PHONY: test-boot-inside
 test-boot-inside: setup-tests image ## the tests of storage, networks and containers inside a booted node of the image; INSIDE= for a part
 	@bootstrap/setup mmdebstrap e2fsprogs

@@ -109,7 +109,7 @@ func qemuArguments(o options, dir string) []string {
 	acceleration := []string{"-accel", "kvm", "-cpu", "host"}
 	if !o.kvm {
 		// A slow machine can't measure its clock.
-		acceleration = []string{"-accel", "tcg,thread=multi"}
+		acceleration = []string{"-accel", "tcg,thread=" + map[bool]string{false: "multi", true: "single"}[o.single]}
 		parameters += " tsc_early_khz=2000000"
 	}
 	return append(acceleration,

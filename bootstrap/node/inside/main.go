@@ -30,6 +30,9 @@ type options struct {
 	within, all     time.Duration
 	// kvm has the machine's processors be the host's; else QEMU computes what they do, which is 10 to 20 times slower.
 	kvm bool
+	// single has one thread compute the emulated processors in turn. QEMU before 8.1 now and then executes a breakpoint that the kernel has already
+	// taken out of its code where each has a thread (https://bugzilla.redhat.com/show_bug.cgi?id=2216496, "int3"): Linux 6.12 panics at each boot.
+	single bool
 	// memory is the machine's, in MiB; parameters are added to the kernel's.
 	memory     int
 	parameters string
@@ -48,6 +51,7 @@ func main() {
 	flag.DurationVar(&o.all, "all", 4*time.Hour, "how long everything may take")
 	flag.IntVar(&o.memory, "memory", 4096, "the machine's memory in MiB")
 	flag.BoolVar(&o.kvm, "kvm", false, "use KVM")
+	flag.BoolVar(&o.single, "single", false, "have one thread emulate all processors: twice as slow, but needed for newer kernels by a QEMU before 8.1")
 	flag.StringVar(&o.parameters, "append", "", "further parameters of the kernel")
 	flag.Parse()
 	o.packages = flag.Args()
