@@ -245,7 +245,7 @@ func TestMissingConfigDisk(t *testing.T) {
 	must(t, os.Remove(at.Config()))
 	console, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	must(t, err)
-	if files, err := openFiles(r, at, console, &qemu.Machine{}); node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "config disk") {
+	if files, err := openFiles(t.Context(), r, at, console, &qemu.Machine{}); node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "config disk") {
 		t.Errorf("its files are %v, %v", files, err)
 	}
 	if drift := infoOf(r, at).Drift; drift != "its config disk is gone" {

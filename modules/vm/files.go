@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"context"
 	"net"
 	"os"
 	"time"
@@ -20,7 +21,7 @@ import (
 const configSerial = "croft-config"
 
 // openFiles opens all files of a VM, and fills the machine with their numbers. The caller closes them.
-func openFiles(r machine.Record, at machine.Files, console *os.File, m *qemu.Machine) (files *launch.Files, err error) {
+func openFiles(ctx context.Context, r machine.Record, at machine.Files, console *os.File, m *qemu.Machine) (files *launch.Files, err error) {
 	files, s := &launch.Files{}, r.Spec
 	defer func() {
 		if err != nil {
@@ -62,7 +63,7 @@ func openFiles(r machine.Record, at machine.Files, console *os.File, m *qemu.Mac
 	if s.Tap.Device == "" {
 		return files, nil
 	}
-	tap, err := openTap(s.Tap)
+	tap, err := openTap(ctx, s.Tap)
 	if err != nil {
 		return files, err
 	}
@@ -143,20 +144,26 @@ func listen(path string) (*os.File, error) {
 	return file, errors.Wrap(err, "cannot hand over a VM's socket")
 }
 
-// tapPatience is how long openTap waits for a tap device that a process has. A process that this one begins has a copy of each
-// descriptor, those of other VMs too, from fork until exec: a device that was closed here is free a moment later.
-const tapPatience = 2 * time.Second
+// longestTapPause bounds the pauses in which openTap waits for a tap device; all together are nearly twice as long.
+const longestTapPause = 1024 * time.Millisecond
 
-// openTap opens a persistent tap device in its namespace. NotExist without the device, Busy when another process has it for longer
-// than tapPatience.
-func openTap(t node.VMTap) (file *os.File, err error) {
-	for deadline := time.Now().Add(tapPatience); ; time.Sleep(10 * time.Millisecond) {
+// openTap opens a persistent tap device in its namespace. NotExist without the device, Busy when another process has it.
+//
+// A program that this process starts has a copy of each of its descriptors from fork until the kernel closes them in exec, also of a tap device
+// that was closed here meanwhile: a busy device is tried again for two seconds.
+func openTap(ctx context.Context, t node.VMTap) (file *os.File, err error) {
+	for pause := time.Millisecond; ; pause *= 2 {
 		err = netns.Do(t.Namespace, func() (err error) {
 			file, err = openTapHere(t)
 			return err
 		})
-		if node.KindOf(err) != node.Busy || time.Now().After(deadline) {
+		if node.KindOf(err) != node.Busy || pause > longestTapPause {
 			return file, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (p processes) launch(ctx context.Context, r machine.Record) (machine.Proces
 		ID: r.Spec.ID, Accelerator: accelerator, Board: qemu.BoardOf(accelerator),
 		CPU: r.Spec.CPU, Memory: r.Spec.Memory >> 20, Arguments: r.Spec.Arguments,
 	}
-	files, err := openFiles(r, at, console, &vm)
+	files, err := openFiles(ctx, r, at, console, &vm)
 	if err != nil {
 		return machine.Process{}, err
 	}

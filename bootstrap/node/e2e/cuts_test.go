@@ -119,8 +119,9 @@ func TestPowerCuts(t *testing.T) {
 	p.note("before all power cuts")
 	f := &flow{s: s, p: p}
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
 	wait.Go(func() { f.storage(ctx) })
 	wait.Go(func() { f.containers(ctx) })
 	for cut := range cuts {

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/croft-edge/croft/bootstrap/node/e2e/machine"
 )
 
-// TestWatchdog stops the engine's process, as if it hung: it is started again, and no workload has noticed. Then it stops init: the hardware's
-// watchdog starts the machine again, and the workloads run.
+// TestWatchdog stops the engine's process, as if it hung: it is started again, and no workload has noticed. Then it stops init: the
+// hardware's watchdog starts the machine again, and the workloads run.
 func TestWatchdog(t *testing.T) {
 	s := newSite(t)
 	st := newStory(s, options{boot: machine.Boot{Image: s.medium("croft.iso")}})
@@ -23,6 +24,7 @@ func TestWatchdog(t *testing.T) {
 	st.p.answers()
 	st.p.note("before the engine hangs")
 	runs := st.running()
+	st.n.m.Until(patience, "watchdog: iTCO_wdt") // the chipset's, not the kernel's own
 
 	engine, ok := st.n.hand.the("croftd", "provision")
 	if !ok {
@@ -46,13 +48,13 @@ func TestWatchdog(t *testing.T) {
 	st.n.hand.sync()
 
 	was := st.n.boot()
-	began = time.Now()
-	for _, p := range st.n.hand.processes() {
-		if p.Name == "init" && p.Parent == 1 {
-			st.n.hand.signal(p, syscall.SIGSTOP)
-		}
+	init := slices.DeleteFunc(st.n.hand.processes(), func(p process) bool { return p.Name != "init" || p.Parent != 1 })
+	if len(init) != 1 {
+		t.Fatalf("below process 1, init is %+v, want one process", init)
 	}
-	st.n.startsAgain(was, patience)
+	began = time.Now()
+	st.n.hand.signal(init[0], syscall.SIGSTOP)
+	st.n.startsAgain(was, 2*patience) // the watchdog takes up to two of its minutes
 	t.Logf("the node is ready again %s after init was stopped", since(began))
 	st.p.answers()
 	st.p.noted("before the engine hangs")

@@ -2,7 +2,6 @@ package leftovers
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -37,6 +37,8 @@ const (
 	// exitTime is the time that a shim has to exit by itself after containerd has removed its bundle.
 	// It sends its last events meanwhile.
 	exitTime = 5 * time.Second
+	// removeTime bounds how long a bundle is removed that is still written to.
+	removeTime = 5 * time.Second
 )
 
 // killIn kills the node's own processes that run in a bundle, once they have had that much time to exit, and
@@ -65,15 +67,15 @@ func killIn(ctx context.Context, bundle string, grace time.Duration) (killed boo
 	}
 }
 
-// remove removes the folder of a task that was being made. Whoever was making it, containerd or a shim that it had just started, may still be
-// writing there: the processes in it are ended, and it begins again.
-func remove(ctx context.Context, dir string) error {
+// remove removes the folder of a task that was being made. Whoever was making it may still be writing there: a shim is ended, containerd is
+// waited for, for up to removeTime.
+func remove(ctx context.Context, bundle string) error {
 	for begun := time.Now(); ; {
-		err := os.RemoveAll(dir)
-		if !errors.Is(err, unix.ENOTEMPTY) || time.Since(begun) >= exitTime {
+		err := os.RemoveAll(bundle)
+		if !errors.Is(err, unix.ENOTEMPTY) || time.Since(begun) >= removeTime {
 			return err
 		}
-		if _, err := killIn(ctx, dir, 0); err != nil {
+		if _, err := killIn(ctx, bundle, 0); err != nil {
 			return err
 		}
 		select {

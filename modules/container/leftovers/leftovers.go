@@ -119,10 +119,12 @@ func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error 
 	if left := mounted.Within(bundle); len(left) > 0 {
 		return node.Errorf(node.Transient, "cannot remove %s: something is mounted there", bundle)
 	}
-	for _, dir := range []string{bundle, filepath.Join(c.RuncDir, c.Daemon.NamespaceName(user), id)} {
-		if err := remove(ctx, dir); err != nil {
-			return node.Errorf(node.Transient, "cannot remove the half-made task of container %s: %w", id, err)
-		}
+	err = remove(ctx, bundle)
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(c.RuncDir, c.Daemon.NamespaceName(user), id))
+	}
+	if err != nil {
+		return node.Errorf(node.Transient, "cannot remove the half-made task of container %s: %w", id, err)
 	}
 	return nil
 }

@@ -118,8 +118,8 @@ func assemble() error {
 	return nil
 }
 
-// preferTools puts the tests' own programs before the node's shortened ones of the same name, such as ip, which are links to busybox. All else
-// is the node's.
+// preferTools puts the tests' own programs before the node's shortened ones of the same name, such as ip, which are links to busybox. All
+// else is the node's.
 func preferTools(root, tools string) error {
 	const first = "usr/local/bin" // of PATH
 	for _, dir := range []string{"usr/bin", "usr/sbin"} {
