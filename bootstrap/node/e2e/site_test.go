@@ -82,6 +82,9 @@ type options struct {
 	bridged bool
 	// more are further lines of its croft.yaml.
 	more string
+	// watchdog has the chipset's watchdog start the machine again when it hangs, as on real ones. By QEMU's default it does nothing: a test whose
+	// machine hangs fails, and keeps what its processors do.
+	watchdog bool
 }
 
 // direct boots the kernel without a boot loader, with croft.iso as a disk.
@@ -146,6 +149,9 @@ func (s *site) node(name, ip string, o options) *node {
 		disk := filepath.Join(c.Dir, "config.iso")
 		s.must(machine.ISO(s.Context(), disk, "croft-config", config))
 		c.Disks = append(c.Disks, machine.Disk{Serial: "config", Image: disk, ReadOnly: true})
+	}
+	if o.watchdog {
+		c.More = append(c.More, "-global", "ICH9-LPC.noreboot=off")
 	}
 	if o.boot.Kernel != "" {
 		c.Disks = append(c.Disks, machine.Disk{Serial: "boot", Image: filepath.Join(*image, "croft.iso"), ReadOnly: true})

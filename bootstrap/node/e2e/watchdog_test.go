@@ -16,7 +16,7 @@ import (
 // hardware's watchdog starts the machine again, and the workloads run.
 func TestWatchdog(t *testing.T) {
 	s := newSite(t)
-	st := newStory(s, options{boot: machine.Boot{Image: s.medium("croft.iso")}})
+	st := newStory(s, options{boot: machine.Boot{Image: s.medium("croft.iso")}, watchdog: true})
 	st.n.m.PowerOn()
 	st.n.register()
 	st.u = newTenant(s, st.n)

@@ -130,7 +130,11 @@ func TestABundleThatIsWrittenTo(t *testing.T) {
 		}
 		ended <- nil
 	}()
-	<-begun
+	select {
+	case <-begun:
+	case err := <-ended:
+		t.Fatalf("nothing is written: %v", err)
+	}
 	for written := false; !written; {
 		must(t, remove(t.Context(), bundle))
 		select {

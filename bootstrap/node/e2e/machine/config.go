@@ -84,8 +84,6 @@ func (c Config) arguments(file func(Disk) string) []string {
 	args := []string{
 		"-accel", "tcg,thread=multi", "-machine", "q35", "-smp", "2", "-m", strconv.Itoa(memory), "-nodefaults", "-no-user-config",
 		"-display", "none", "-vga", "std", "-device", "virtio-rng-pci",
-		// The chipset's watchdog starts a machine again that hangs, as on real ones; QEMU's default has it do nothing.
-		"-global", "ICH9-LPC.noreboot=off",
 	}
 	for i, d := range c.Disks {
 		id := "disk" + strconv.Itoa(i)
