@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 	w := serve(t, func(c *statesocket.Config) {
 		c.Guard = func(core state.CoreState, _ statesocket.Limits) state.CoreState { return core }
 	})
-	suite.Run(t, &conformance.StateSuite{State: w.dial(t), Namespaces: []resource.Namespace{"default", "controller", "system", "runtime"}})
+	suite.Run(t, &conformance.StateSuite{State: statetest.Answered(w.dial(t)), Namespaces: []resource.Namespace{"default", "controller", "system", "runtime"}})
 }
 
 // TestABareClientReadsAndWatches: it knows no type of the node, and is another process.

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/suite"
 
+	"github.com/croft-edge/croft/internal/testing/statetest"
 	"github.com/croft-edge/croft/pkg/resources"
 	"github.com/croft-edge/croft/pkg/statesocket"
 )
@@ -58,27 +59,13 @@ func TestStateSuiteThroughSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	suite.Run(t, &stateconformance.StateSuite{
-		State: state.WrapCore(answered{client}), Namespaces: []resource.Namespace{resources.Node, resources.History, "orders", "other"},
+		State: statetest.Answered(client), Namespaces: []resource.Namespace{resources.Node, resources.History, "orders", "other"},
 	})
 	_ = client.Close()
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-}
-
-// answered waits for the answer of a change that was sent: the suite cancels a context once it sees what a change has done, which a socket may
-// tell sooner than it answers the change.
-type answered struct{ state.CoreState }
-
-// Update implements state.CoreState.
-func (a answered) Update(ctx context.Context, r resource.Resource, o ...state.UpdateOption) error {
-	return a.CoreState.Update(context.WithoutCancel(ctx), r, o...)
-}
-
-// Destroy implements state.CoreState.
-func (a answered) Destroy(ctx context.Context, p resource.Pointer, o ...state.DestroyOption) error {
-	return a.CoreState.Destroy(context.WithoutCancel(ctx), p, o...)
 }
 
 // TestRuntimeSuite: controllers work on the state by the library's own rules.

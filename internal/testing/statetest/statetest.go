@@ -170,3 +170,19 @@ func NewOrder(id string, spec OrderSpec) *Order {
 func NewSecret(id, value string) *Secret {
 	return typed.NewResource[SecretSpec, secretDefinition](resource.NewMetadata(Node, SecretType, id, resource.VersionUndefined), SecretSpec{Value: value})
 }
+
+// Answered is a state whose changes wait for their answer, whatever becomes of their context: the library's suite cancels a
+// context once it sees what a change has done, which a socket may tell sooner than it answers the change.
+func Answered(core state.CoreState) state.State { return state.WrapCore(answered{core}) }
+
+type answered struct{ state.CoreState }
+
+// Update implements state.CoreState.
+func (a answered) Update(ctx context.Context, r resource.Resource, o ...state.UpdateOption) error {
+	return a.CoreState.Update(context.WithoutCancel(ctx), r, o...)
+}
+
+// Destroy implements state.CoreState.
+func (a answered) Destroy(ctx context.Context, p resource.Pointer, o ...state.DestroyOption) error {
+	return a.CoreState.Destroy(context.WithoutCancel(ctx), p, o...)
+}
