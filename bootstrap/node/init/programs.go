@@ -67,12 +67,15 @@ func early() []kept {
 	}}}}
 }
 
+// basis are the parts that the engine asks before it tells an explorer of the node.
+func basis() []string { return []string{"identity", "storage", "monitor"} }
+
 // parts are containerd and the parts of croftd. The engine waits for the others itself, and for the explorer, so it starts with the first of them.
 func parts() []kept {
-	first, workloads := []string{"redis"}, []string{"redis", "identity", workloadsNeed}
+	first, workloads := []string{"redis"}, append(basis(), "redis", workloadsNeed)
 	all := []kept{{
 		Spec:   service.Spec{Name: "containerd", Ready: listens(containerdSocket), Command: []string{"/usr/bin/containerd", "--config", containerdConfig}},
-		behind: []string{"identity"},
+		behind: basis(),
 	}}
 	for _, m := range []struct {
 		name, bus string
@@ -82,9 +85,9 @@ func parts() []kept {
 		{"storage", node.StorageModule, first},
 		{"monitor", node.MonitorModule, first},
 		{"network", node.NetworkModule, workloads},
-		{"container", node.ContainerModule, append(workloads, "storage", "containerd")},
-		{"zdb", node.ZDBModule, append(workloads, "storage")},
-		{"vm", node.VMModule, append(workloads, "storage")},
+		{"container", node.ContainerModule, append(workloads, "containerd")},
+		{"zdb", node.ZDBModule, workloads},
+		{"vm", node.VMModule, workloads},
 		{"debug", node.DebugModule, workloads},
 	} {
 		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.behind, m.bus})

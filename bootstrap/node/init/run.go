@@ -147,6 +147,7 @@ func (m *machine) prepare(ctx context.Context) (err error) {
 		close(m.drivers)
 		m.devices.tell()
 		m.say("drivers are loaded")
+		m.waitForBasis(ctx)
 		loadAll(m.modules, workloadModules(), m.say)
 		close(m.kernel)
 		loadDrivers(m.modules, m.say, isLater)
@@ -172,6 +173,17 @@ func (m *machine) waitForOperator(ctx context.Context, why error) error {
 	m.wrong("node", why)
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// waitForBasis waits until the parts run that the node needs to be known to an explorer, but not for ever: what workloads alone need comes behind them.
+func (m *machine) waitForBasis(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, name := range basis() {
+		if waitStarted(ctx, m.runner, name) != nil {
+			return
+		}
+	}
 }
 
 // whenReady does what waits for the node's first readiness: the settings are good, the image is kept, a test's program runs. A node is ready without
