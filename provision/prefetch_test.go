@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,5 +169,53 @@ func TestDeployedContainerWaitsForItsImage(t *testing.T) {
 		}
 		f.arrived(id)
 		w.until("it is back", func() bool { return w.phase(id) == store.Deployed })
+	})
+}
+
+// TestAModuleThatStartsWithTheNode: a fetch whose module doesn't answer yet isn't a failed attempt, boot after boot, and nobody is told of it: it is
+// asked again at once. One that still doesn't answer long after the node's start has failed.
+func TestAModuleThatStartsWithTheNode(t *testing.T) {
+	silent := func(h *hanging) *atomic.Bool {
+		var is atomic.Bool
+		is.Store(true)
+		h.fetch = func(ctx context.Context) error {
+			if !is.Load() {
+				return nil
+			}
+			return untilCancelled(ctx)
+		}
+		return &is
+	}
+	var is *atomic.Bool
+	withSilent := func(t *testing.T, body func(t *testing.T, w *world, n *incarnation, id string)) {
+		inWorld(t, func(w *world) {
+			h := newHanging(1)
+			is = silent(h)
+			w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeContainer: h}
+		}, func(t *testing.T, w *world, n *incarnation) { body(t, w, n, w.container()) })
+	}
+	t.Run("it comes after several boots", func(t *testing.T) {
+		withSilent(t, func(t *testing.T, w *world, n *incarnation, id string) {
+			for range 12 {
+				time.Sleep(time.Minute)
+				if all, err := n.engine.Status(); err != nil || !strings.Contains(pendingOf(all, id), "don't answer yet") {
+					t.Fatalf("status says %+v, %v", all, err)
+				}
+				w.restart(n)
+			}
+			time.Sleep(time.Minute)
+			is.Store(false)
+			w.within(10*time.Second, time.Now(), id, workload.StateOK)
+			if all := w.explorer.all(id); len(all) != 1 {
+				t.Errorf("its results are %+v", all)
+			}
+		})
+	})
+	t.Run("it never comes", func(t *testing.T) {
+		withSilent(t, func(t *testing.T, w *world, _ *incarnation, id string) {
+			if got := w.answered(id, workload.StateError); !strings.Contains(got.Error, "tried again") {
+				t.Errorf("its result is %+v", got)
+			}
+		})
 	})
 }

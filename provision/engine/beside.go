@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type beside struct {
 	gone <-chan struct{}
 	// going counts the effects that haven't returned.
 	going sync.WaitGroup
+	// starting is until when a module may be silent because it starts with the node.
+	starting time.Time
 }
 
 // start runs one effect in goroutines of its own, within its deadline.
@@ -151,7 +154,7 @@ func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progre
 	}
 	switch f.kind {
 	case lifecycle.DoFetch:
-		return fetch(ctx, p, r)
+		return b.fetch(ctx, p, r)
 	case lifecycle.DoProvision:
 		ev.Kind = lifecycle.Provisioned
 		if s, ok := p.(provisioner.Successor); ok && f.place != nil {
@@ -173,13 +176,16 @@ func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progre
 	return ev, "", forgiven(p.Decommission(ctx, r))
 }
 
-// fetch asks for the parts that a provision needs first.
-func fetch(ctx context.Context, p provisioner.Provisioner, r *workload.Reservation) (lifecycle.Event, string, error) {
+// fetch asks for the parts that a provision needs first. A module that doesn't answer because it starts with the node is asked again, at once.
+func (b *beside) fetch(ctx context.Context, p provisioner.Provisioner, r *workload.Reservation) (lifecycle.Event, string, error) {
 	preparer, ok := p.(provisioner.Preparer)
 	if !ok {
 		return lifecycle.Event{Kind: lifecycle.Fetched}, "", nil
 	}
 	progress, err := preparer.Prepare(ctx, r)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Now().Before(b.starting) {
+		return lifecycle.Event{Kind: lifecycle.FetchLater}, fmt.Sprintf("waits for the node's modules for type %q, which don't answer yet", r.Type), nil
+	}
 	if err != nil || !progress.Ready {
 		return lifecycle.Event{Kind: lifecycle.FetchLater}, progress.What, err
 	}

@@ -95,6 +95,9 @@ type Limits struct {
 	Provision    time.Duration
 	Decommission time.Duration
 	List         time.Duration
+	// Start is how long after the engine's start a module may be silent without that counting as a failed fetch of a workload: modules start with
+	// the node, some of them later than the engine.
+	Start time.Duration
 	// Turn is how long the engine's thread may be at one step, such as a write, before the engine counts as stuck.
 	Turn time.Duration
 	// Shutdown is how long effects in flight may go on after the stop.
@@ -124,6 +127,7 @@ func DefaultLimits() Limits {
 		Provision:    2 * time.Minute,
 		Decommission: 2 * time.Minute,
 		List:         10 * time.Second,
+		Start:        2 * time.Minute,
 		Turn:         time.Minute,
 		Shutdown:     5 * time.Second,
 		Grace:        7 * 24 * time.Hour,
@@ -143,7 +147,7 @@ func (l Limits) withDefaults() Limits {
 		zero  time.Duration
 	}{
 		{&l.Judge, d.Judge}, {&l.Provision, d.Provision}, {&l.Decommission, d.Decommission}, {&l.List, d.List},
-		{&l.Turn, d.Turn}, {&l.Shutdown, d.Shutdown}, {&l.Grace, d.Grace}, {&l.Drift, d.Drift}, {&l.Look, d.Look},
+		{&l.Start, d.Start}, {&l.Turn, d.Turn}, {&l.Shutdown, d.Shutdown}, {&l.Grace, d.Grace}, {&l.Drift, d.Drift}, {&l.Look, d.Look},
 		{&l.Retry.Base, d.Retry.Base}, {&l.Retry.Max, d.Retry.Max},
 	} {
 		if *each.value == 0 {
@@ -188,6 +192,7 @@ func (c Config) Validate() error {
 		value int64
 	}{
 		{"Judge", int64(l.Judge)}, {"Provision", int64(l.Provision)}, {"Decommission", int64(l.Decommission)}, {"List", int64(l.List)},
+		{"Start", int64(l.Start)},
 		{"Turn", int64(l.Turn)}, {"Shutdown", int64(l.Shutdown)}, {"Grace", int64(l.Grace)}, {"Drift", int64(l.Drift)}, {"Look", int64(l.Look)},
 		{"Retry.Base", int64(l.Retry.Base)}, {"Retry.Max", int64(l.Retry.Max)},
 		{"Refused", int64(l.Refused)}, {"Postponed", int64(l.Postponed)}, {"Round", int64(l.Round)},
