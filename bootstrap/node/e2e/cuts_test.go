@@ -18,6 +18,8 @@ const (
 	cuts = 20
 	// shortestOn and longestOn are how long a machine is on between two power cuts: the shortest ends within its boot.
 	shortestOn, longestOn = 3 * time.Second, 70 * time.Second
+	// storageKept are the most volumes and namespaces that flow's storage doesn't delete, storageMost those that may be there at a time.
+	storageKept, storageMost = 5, 12
 )
 
 // flow pushes reservations and deletes some of them, all the time.
@@ -30,25 +32,30 @@ type flow struct {
 	wanted, deleted []*workload.Reservation
 }
 
-// storage pushes reservations for volumes and zdb namespaces. A node has room for few: most are deleted some time later.
+// storage pushes reservations for volumes and zdb namespaces. Most are deleted some time later, some of them before the node has seen them. A node has
+// room for few, and is right to refuse what it has no room for: none is pushed while too many aren't gone yet.
 func (f *flow) storage(ctx context.Context) {
 	tick := time.NewTicker(3 * time.Second)
 	defer tick.Stop()
-	mine := []*workload.Reservation{}
-	for i := 1; ; i++ {
+	var kept, going []*workload.Reservation
+	for i := 1; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if i%3 == 0 {
-			mine = append(mine, f.push(f.p.namespace()))
-		} else {
-			mine = append(mine, f.push(f.s.volume(f.p.n, lasting)))
+		going = slices.DeleteFunc(going, func(r *workload.Reservation) bool { return f.is(ctx, r, workload.StateDeleted) })
+		if len(kept)+len(going) >= storageMost {
+			continue
 		}
-		if len(mine) > 6 {
-			f.drop(mine[0])
-			mine = mine[1:]
+		if i++; i%3 == 0 {
+			kept = append(kept, f.push(f.p.namespace()))
+		} else {
+			kept = append(kept, f.push(f.s.volume(f.p.n, lasting)))
+		}
+		if len(kept) > storageKept {
+			f.drop(kept[0])
+			kept, going = kept[1:], append(going, kept[0])
 		}
 	}
 }
@@ -70,16 +77,20 @@ func (f *flow) containers(ctx context.Context) {
 
 // becomes waits until a reservation's result has a state; it is false when the flow ends before.
 func (f *flow) becomes(ctx context.Context, r *workload.Reservation, state workload.State) bool {
-	for {
-		if got, err := f.s.Client.Get(ctx, r.ID); err == nil && got.Result != nil && got.Result.State == state {
-			return true
-		}
+	for !f.is(ctx, r, state) {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+	return true
+}
+
+// is reports whether a reservation's result has a state now.
+func (f *flow) is(ctx context.Context, r *workload.Reservation, state workload.State) bool {
+	got, err := f.s.Client.Get(ctx, r.ID)
+	return err == nil && got.Result != nil && got.Result.State == state
 }
 
 func (f *flow) push(r *workload.Reservation) *workload.Reservation {
