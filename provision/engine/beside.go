@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -176,15 +175,16 @@ func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progre
 	return ev, "", forgiven(p.Decommission(ctx, r))
 }
 
-// fetch asks for the parts that a provision needs first. A module that doesn't answer because it starts with the node is asked again, at once.
+// fetch asks for the parts that a provision needs first. A module that doesn't answer because it starts with the node is asked again, as one whose fetch
+// goes on.
 func (b *beside) fetch(ctx context.Context, p provisioner.Provisioner, r *workload.Reservation) (lifecycle.Event, string, error) {
 	preparer, ok := p.(provisioner.Preparer)
 	if !ok {
 		return lifecycle.Event{Kind: lifecycle.Fetched}, "", nil
 	}
 	progress, err := preparer.Prepare(ctx, r)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Now().Before(b.starting) {
-		return lifecycle.Event{Kind: lifecycle.FetchLater}, fmt.Sprintf("waits for the node's modules for type %q, which don't answer yet", r.Type), nil
+	if silent := errors.Is(ctx.Err(), context.DeadlineExceeded) && !node.KindOf(err).Final(); err != nil && silent && time.Now().Before(b.starting) {
+		return lifecycle.Event{Kind: lifecycle.FetchLater}, "a module of the node doesn't answer yet: " + err.Error(), nil
 	}
 	if err != nil || !progress.Ready {
 		return lifecycle.Event{Kind: lifecycle.FetchLater}, progress.What, err

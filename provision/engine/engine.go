@@ -30,6 +30,8 @@ type Engine struct {
 	clock   chan struct{}
 	running atomic.Bool
 	ready   atomic.Bool
+	// starting is until when modules may be silent: Limits.Start after the beginning of Run. A panic doesn't renew it.
+	starting time.Time
 }
 
 // New makes an engine of its parts.
@@ -86,6 +88,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return errors.New("cannot run the engine: it runs already")
 	}
 	defer e.running.Store(false)
+	e.starting = time.Now().Add(e.parts.Limits.Start)
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	work, done := e.workContext(ctx)

@@ -35,9 +35,7 @@ func (e *Engine) loop(work, stop context.Context) *loop {
 		parts: e.parts, desk: newDesk(e.parts, e.notes), work: work, stop: stop,
 		offers: make(chan offered, 1), asking: make(chan struct{}, 1),
 	}
-	l.beside = &beside{
-		parts: e.parts, work: work, ends: make(chan outcome), gone: stop.Done(), starting: time.Now().Add(e.parts.Limits.Start),
-	}
+	l.beside = &beside{parts: e.parts, work: work, ends: make(chan outcome), gone: stop.Done(), starting: e.starting}
 	l.desk.flights.start = l.beside.start
 	l.desk.judging.ask = l.askOffer
 	return l
