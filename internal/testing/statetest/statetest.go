@@ -177,12 +177,19 @@ func Answered(core state.CoreState) state.State { return state.WrapCore(answered
 
 type answered struct{ state.CoreState }
 
+// answerPatience is how long an answer is waited for.
+const answerPatience = time.Minute
+
 // Update implements state.CoreState.
 func (a answered) Update(ctx context.Context, r resource.Resource, o ...state.UpdateOption) error {
-	return a.CoreState.Update(context.WithoutCancel(ctx), r, o...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
+	defer cancel()
+	return a.CoreState.Update(ctx, r, o...)
 }
 
 // Destroy implements state.CoreState.
 func (a answered) Destroy(ctx context.Context, p resource.Pointer, o ...state.DestroyOption) error {
-	return a.CoreState.Destroy(context.WithoutCancel(ctx), p, o...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
+	defer cancel()
+	return a.CoreState.Destroy(ctx, p, o...)
 }
