@@ -49,13 +49,13 @@ type events struct {
 	// devices is told of each device that appears or goes, networks of each change of the network, upgrades when another image is to be looked for
 	// at once.
 	devices, networks, upgrades *changed
-	// drivers is closed once the drivers of the machine's devices are loaded, kernel once the modules that workloads need are too, wasReady once
-	// the node was ready.
-	drivers, kernel, wasReady chan struct{}
+	// drivers is closed once the drivers of the machine's devices are loaded, known once the basis runs or was waited for, kernel once the modules
+	// that workloads need are loaded too, wasReady once the node was ready.
+	drivers, known, kernel, wasReady chan struct{}
 }
 
 func newEvents() *events {
-	return &events{newChanged(), newChanged(), newChanged(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	return &events{newChanged(), newChanged(), newChanged(), make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})}
 }
 
 // run boots the node and runs it. It returns only with an error.
@@ -78,7 +78,7 @@ func run(ctx context.Context) error {
 	})
 	m.showScreen(ctx, net, images.trial)
 	programs := newStarter(m.runner, m.say)
-	programs.started[workloadsNeed] = m.kernel
+	programs.started[known], programs.started[workloadsNeed] = m.known, m.kernel
 	if !m.recovery() {
 		programs.start(ctx, early())
 	}
@@ -87,6 +87,7 @@ func run(ctx context.Context) error {
 	}
 	m.startClock(ctx, net)
 	if m.recovery() {
+		close(m.known)
 		return m.waitForOperator(ctx, errors.New("its programs don't run: the machine was booted for recovery"))
 	}
 	if err := m.startPrograms(ctx, programs); err != nil {
@@ -112,6 +113,18 @@ func (m *machine) startPrograms(ctx context.Context, programs *starter) error {
 		return err
 	}
 	programs.start(ctx, parts())
+	m.once(ctx, "basis", func(ctx context.Context) error {
+		defer close(m.known)
+		ctx, cancel := context.WithTimeout(ctx, basisPatience)
+		defer cancel()
+		for _, name := range basis() {
+			if err := waitStarted(ctx, m.runner, name); err != nil {
+				m.say("what workloads need starts before %s is ready: %v", name, err)
+				return nil
+			}
+		}
+		return nil
+	})
 	return nil
 }
 
@@ -147,11 +160,15 @@ func (m *machine) prepare(ctx context.Context) (err error) {
 		close(m.drivers)
 		m.devices.tell()
 		m.say("drivers are loaded")
-		m.waitForBasis(ctx)
+		loadDrivers(m.modules, m.say, isSecond)
+		m.startWatchdog(ctx)
+		select {
+		case <-ctx.Done():
+		case <-m.known:
+		case <-after(patience):
+		}
 		loadAll(m.modules, workloadModules(), m.say)
 		close(m.kernel)
-		loadDrivers(m.modules, m.say, isLater)
-		m.startWatchdog(ctx)
 		select {
 		case <-ctx.Done():
 		case <-m.wasReady:
@@ -173,17 +190,6 @@ func (m *machine) waitForOperator(ctx context.Context, why error) error {
 	m.wrong("node", why)
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// waitForBasis waits until the parts run that the node needs to be known to an explorer, but not for ever: what workloads alone need comes behind them.
-func (m *machine) waitForBasis(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for _, name := range basis() {
-		if waitStarted(ctx, m.runner, name) != nil {
-			return
-		}
-	}
 }
 
 // whenReady does what waits for the node's first readiness: the settings are good, the image is kept, a test's program runs. A node is ready without
