@@ -163,6 +163,9 @@ func TestPowerCuts(t *testing.T) {
 	if is, err := n.hand.status(); err != nil || len(is.Store.Quarantined) > 0 {
 		t.Errorf("in quarantine is %q (%v)", is.Store.Quarantined, err)
 	}
+	if len(f.wanted)+len(f.deleted) < 2*cuts {
+		t.Errorf("only %d reservations flowed through the power cuts", len(f.wanted)+len(f.deleted))
+	}
 	t.Logf("%d reservations, %d of them deleted; in the end the node has %v", len(f.wanted)+len(f.deleted), len(f.deleted), f.counts())
 	n.m.PowerButton(patience)
 	n.m.Sync()
