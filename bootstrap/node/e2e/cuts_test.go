@@ -19,7 +19,7 @@ const (
 	// shortestOn and longestOn are how long a machine is on between two power cuts: the shortest ends within its boot.
 	shortestOn, longestOn = 3 * time.Second, 70 * time.Second
 	// storageKept are the most volumes and namespaces that flow's storage doesn't delete, storageMost those that may be there at a time.
-	storageKept, storageMost = 5, 12
+	storageKept, storageMost = 5, 30
 )
 
 // flow pushes reservations and deletes some of them, all the time.

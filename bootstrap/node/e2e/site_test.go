@@ -137,7 +137,7 @@ func (s *site) node(name, ip string, o options) *node {
 	}
 	for i := range 2 {
 		n.disks = append(n.disks, filepath.Join(c.Dir, fmt.Sprintf("disk%d.img", i)))
-		s.must(machine.Sparse(n.disks[i], 16<<30))
+		s.must(machine.Sparse(n.disks[i], 32<<30))
 		c.Disks = append(c.Disks, machine.Disk{Serial: fmt.Sprintf("empty%d", i), Image: n.disks[i], Careless: true})
 	}
 	n.makeForeign(c.Dir)
