@@ -40,20 +40,17 @@ func isProcessor(alias string) bool {
 	return strings.HasPrefix(alias, "cpu:") || strings.HasPrefix(alias, "acpi:ACPI0007:") || strings.HasPrefix(alias, "acpi:LNXCPU:")
 }
 
-// displayClasses are the classes of PCI devices of displays and of multimedia, guardClasses those that a machine's watchdog is behind: bridges to ISA,
-// and SMBus. A machine boots without both (drivers/pci: the alias has the class, subclass and interface as bcCCscSSiII).
-var (
-	displayClasses = regexp.MustCompile(`^pci:.*bc(03|04)`)
-	guardClasses   = regexp.MustCompile(`^pci:.*bc(0[cC]sc05|06sc01)`)
-)
+// laterClasses are the classes of PCI devices that a machine boots without: displays, multimedia, bridges to ISA, and SMBus (drivers/pci: the alias has
+// the class, subclass and interface as bcCCscSSiII).
+var laterClasses = regexp.MustCompile(`^pci:.*bc(03|04|0[cC]sc05|06sc01)`)
 
 // isFirst tells the aliases of devices that a machine boots with: disks, networks, and what they are behind.
 func isFirst(alias string) bool {
-	return isSecond(alias) && !guardClasses.MatchString(alias) && !strings.HasPrefix(alias, "serio:") && !strings.HasPrefix(alias, "platform:")
+	return !isProcessor(alias) && !laterClasses.MatchString(alias) && !strings.HasPrefix(alias, "serio:") && !strings.HasPrefix(alias, "platform:")
 }
 
-// isSecond tells those, and those of all other devices but displays, multimedia and processors: the watchdog's among them.
-func isSecond(alias string) bool { return !isProcessor(alias) && !displayClasses.MatchString(alias) }
+// isLater tells those of all other devices.
+func isLater(alias string) bool { return !isProcessor(alias) }
 
 // loadAll loads modules, several at a time.
 func loadAll(modules *kmod.Modules, names []string, say func(format string, args ...any)) {

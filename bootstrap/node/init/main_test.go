@@ -34,18 +34,14 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestPrograms holds that each program starts behind others that there are, none of which waits for it, that what workloads alone need starts behind the
-// basis, which waits for none of that, and that all parts of croftd are there.
+// TestPrograms holds that each program starts behind others that there are, none of which waits for it, and that all parts of croftd are there.
 func TestPrograms(t *testing.T) {
-	behind := map[string][]string{workloadsNeed: nil, known: nil}
+	behind := map[string][]string{workloadsNeed: nil}
 	var names []string
 	for _, k := range slices.Concat(early(), parts()) {
 		behind[k.Name] = k.behind
 		if k.Ready == nil {
 			t.Errorf("%s is ready without a try", k.Name)
-		}
-		if forWorkloads := !slices.Contains(append(basis(), "redis", engine), k.Name); slices.Contains(k.behind, known) != forWorkloads {
-			t.Errorf("%s starts behind %s", k.Name, k.behind)
 		}
 		names = append(names, k.Name)
 	}
@@ -298,25 +294,6 @@ func TestReserve(t *testing.T) {
 	for memory, want := range map[uint64]int{0: 128, 1 << 30: 4096, 2 << 30: 5792, 64 << 30: 32768, 1 << 45: 262144} {
 		if got := reserveKiB(memory); got != want {
 			t.Errorf("of %d bytes %d KiB are kept, want %d", memory, got, want)
-		}
-	}
-}
-
-// TestOrderOfDrivers holds that disks come first, what the watchdog is behind before what workloads need, and what a machine runs without last.
-func TestOrderOfDrivers(t *testing.T) {
-	for alias, want := range map[string][2]bool{
-		"pci:v00001AF4d00001001sv00001AF4sd00000002bc01sc00i00": {true, true},
-		"pci:v00008086d00002922sv00001AF4sd00001100bc01sc06i01": {true, true},
-		"virtio:d00000001v00001AF4":                             {true, true},
-		"pci:v00008086d00002918sv00001AF4sd00001100bc06sc01i00": {false, true},
-		"pci:v00008086d00002930sv00001AF4sd00001100bc0Csc05i00": {false, true},
-		"platform:iTCO_wdt":      {false, true},
-		"serio:ty06pr00id00ex00": {false, true},
-		"pci:v00001234d00001111sv00001AF4sd00001100bc03sc00i00": {false, false},
-		"cpu:type:x86,ven0002fam000Fmod006B:feature:,0000,0001": {false, false},
-	} {
-		if got := [2]bool{isFirst(alias), isSecond(alias)}; got != want {
-			t.Errorf("%s is first, second: %v, want %v", alias, got, want)
 		}
 	}
 }

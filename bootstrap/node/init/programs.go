@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,13 +48,8 @@ func imageSettings() map[string]string {
 	}
 }
 
-const (
-	// workloadsNeed stands for the kernel modules that workloads need.
-	workloadsNeed = "kernel modules"
-	// known stands for the basis: the parts that the engine asks before it tells an explorer of the node. What workloads alone need starts behind
-	// them, but not much later: see basisPatience.
-	known = "basis"
-)
+// workloadsNeed stands for the kernel modules that workloads need.
+const workloadsNeed = "kernel modules"
 
 // kept is a program of a node, with those behind which it starts: those that it needs, and those that more waits for.
 type kept struct {
@@ -73,18 +67,12 @@ func early() []kept {
 	}}}}
 }
 
-// basis are the parts that the engine asks before it tells an explorer of the node.
-func basis() []string { return []string{"identity", "storage", "monitor"} }
-
-// basisPatience bounds the wait for the basis, which is for speed alone: a node whose monitor doesn't run has its workloads soon all the same.
-const basisPatience = 20 * time.Second
-
 // parts are containerd and the parts of croftd. The engine waits for the others itself, and for the explorer, so it starts with the first of them.
 func parts() []kept {
-	first, workloads := []string{"redis"}, []string{"redis", "identity", known, workloadsNeed}
+	first, workloads := []string{"redis"}, []string{"redis", "identity", workloadsNeed}
 	all := []kept{{
 		Spec:   service.Spec{Name: "containerd", Ready: listens(containerdSocket), Command: []string{"/usr/bin/containerd", "--config", containerdConfig}},
-		behind: []string{"identity", known},
+		behind: []string{"identity"},
 	}}
 	for _, m := range []struct {
 		name, bus string
@@ -94,9 +82,9 @@ func parts() []kept {
 		{"storage", node.StorageModule, first},
 		{"monitor", node.MonitorModule, first},
 		{"network", node.NetworkModule, workloads},
-		{"container", node.ContainerModule, slices.Concat(workloads, []string{"storage", "containerd"})},
-		{"zdb", node.ZDBModule, slices.Concat(workloads, []string{"storage"})},
-		{"vm", node.VMModule, slices.Concat(workloads, []string{"storage"})},
+		{"container", node.ContainerModule, append(workloads, "storage", "containerd")},
+		{"zdb", node.ZDBModule, append(workloads, "storage")},
+		{"vm", node.VMModule, append(workloads, "storage")},
 		{"debug", node.DebugModule, workloads},
 	} {
 		all = append(all, kept{service.Spec{Name: m.name, Ready: onBus(m.bus), Command: part(m.name)}, m.behind, m.bus})

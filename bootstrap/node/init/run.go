@@ -49,13 +49,13 @@ type events struct {
 	// devices is told of each device that appears or goes, networks of each change of the network, upgrades when another image is to be looked for
 	// at once.
 	devices, networks, upgrades *changed
-	// drivers is closed once the drivers of the machine's devices are loaded, known once the basis runs or was waited for, kernel once the modules
-	// that workloads need are loaded too, wasReady once the node was ready.
-	drivers, known, kernel, wasReady chan struct{}
+	// drivers is closed once the drivers of the machine's devices are loaded, kernel once the modules that workloads need are too, wasReady once
+	// the node was ready.
+	drivers, kernel, wasReady chan struct{}
 }
 
 func newEvents() *events {
-	return &events{newChanged(), newChanged(), newChanged(), make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	return &events{newChanged(), newChanged(), newChanged(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
 }
 
 // run boots the node and runs it. It returns only with an error.
@@ -78,7 +78,7 @@ func run(ctx context.Context) error {
 	})
 	m.showScreen(ctx, net, images.trial)
 	programs := newStarter(m.runner, m.say)
-	programs.started[known], programs.started[workloadsNeed] = m.known, m.kernel
+	programs.started[workloadsNeed] = m.kernel
 	if !m.recovery() {
 		programs.start(ctx, early())
 	}
@@ -87,7 +87,6 @@ func run(ctx context.Context) error {
 	}
 	m.startClock(ctx, net)
 	if m.recovery() {
-		close(m.known)
 		return m.waitForOperator(ctx, errors.New("its programs don't run: the machine was booted for recovery"))
 	}
 	if err := m.startPrograms(ctx, programs); err != nil {
@@ -113,18 +112,6 @@ func (m *machine) startPrograms(ctx context.Context, programs *starter) error {
 		return err
 	}
 	programs.start(ctx, parts())
-	m.once(ctx, "basis", func(ctx context.Context) error {
-		defer close(m.known)
-		ctx, cancel := context.WithTimeout(ctx, basisPatience)
-		defer cancel()
-		for _, name := range basis() {
-			if err := waitStarted(ctx, m.runner, name); err != nil {
-				m.say("what workloads need starts before %s is ready: %v", name, err)
-				return nil
-			}
-		}
-		return nil
-	})
 	return nil
 }
 
@@ -160,15 +147,10 @@ func (m *machine) prepare(ctx context.Context) (err error) {
 		close(m.drivers)
 		m.devices.tell()
 		m.say("drivers are loaded")
-		loadDrivers(m.modules, m.say, isSecond)
-		m.startWatchdog(ctx)
-		select {
-		case <-ctx.Done():
-		case <-m.known:
-		case <-after(patience):
-		}
 		loadAll(m.modules, workloadModules(), m.say)
 		close(m.kernel)
+		loadDrivers(m.modules, m.say, isLater)
+		m.startWatchdog(ctx)
 		select {
 		case <-ctx.Done():
 		case <-m.wasReady:
