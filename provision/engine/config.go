@@ -192,8 +192,7 @@ func (c Config) Validate() error {
 		value int64
 	}{
 		{"Judge", int64(l.Judge)}, {"Provision", int64(l.Provision)}, {"Decommission", int64(l.Decommission)}, {"List", int64(l.List)},
-		{"Start", int64(l.Start)},
-		{"Turn", int64(l.Turn)}, {"Shutdown", int64(l.Shutdown)}, {"Grace", int64(l.Grace)}, {"Drift", int64(l.Drift)}, {"Look", int64(l.Look)},
+		{"Start", int64(l.Start)}, {"Turn", int64(l.Turn)}, {"Shutdown", int64(l.Shutdown)}, {"Grace", int64(l.Grace)}, {"Drift", int64(l.Drift)}, {"Look", int64(l.Look)},
 		{"Retry.Base", int64(l.Retry.Base)}, {"Retry.Max", int64(l.Retry.Max)},
 		{"Refused", int64(l.Refused)}, {"Postponed", int64(l.Postponed)}, {"Round", int64(l.Round)},
 	} {
