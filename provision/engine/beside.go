@@ -184,6 +184,7 @@ func (b *beside) fetch(ctx context.Context, p provisioner.Provisioner, r *worklo
 	}
 	progress, err := preparer.Prepare(ctx, r)
 	if silent := errors.Is(ctx.Err(), context.DeadlineExceeded) && !node.KindOf(err).Final(); err != nil && silent && time.Now().Before(b.starting) {
+		b.parts.Log.Info().Str("id", r.ID).Err(err).Msg("a module doesn't answer yet")
 		return lifecycle.Event{Kind: lifecycle.FetchLater}, "a module of the node doesn't answer yet: " + err.Error(), nil
 	}
 	if err != nil || !progress.Ready {

@@ -54,7 +54,8 @@ type simulation struct {
 	lost   time.Time
 	lives  int
 
-	crashes, effects int
+	// later counts the fetches that are asked for again because their module was silent at the node's start.
+	crashes, effects, later int
 	// failed is the first failure, lines the log of the history.
 	failed string
 	// kind is the kind of the failure: shrinking keeps to it.
@@ -267,14 +268,15 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	debug.SetGCPercent(400)
-	histories, steps, crashes, effects, failed := 0, 0, 0, 0, 0
+	histories, steps, crashes, effects, later, failed := 0, 0, 0, 0, 0, 0
 	for ; time.Now().Before(until) && histories < int(most) && failed < 3; seed++ {
 		s := simulate(t, seed)
 		if s.failed != "" {
 			failed++
 		}
 		debug.SetGCPercent(400)
-		histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
+		histories, steps, crashes = histories+1, steps+len(numbers(seed)), crashes+s.crashes
+		effects, later = effects+s.effects, later+s.later
 	}
-	t.Logf("%d histories, %d steps, %d crashes, %d effects", histories, steps, crashes, effects)
+	t.Logf("%d histories, %d steps, %d crashes, %d effects, %d fetches of a silent module", histories, steps, crashes, effects, later)
 }

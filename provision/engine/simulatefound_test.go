@@ -411,3 +411,18 @@ func TestTwoOrphansOfOneID(t *testing.T) {
 		t.Errorf("on the node is %v, orphans are %v, %d are being removed", f.modules.things, o.All(), o.InFlight())
 	}
 }
+
+// A refused container that had the ID of a volume which it asked for was in use by itself, and never left.
+func TestAContainerWithTheIDOfItsVolume(t *testing.T) {
+	f := newFound(t)
+	doc := f.reserve(workload.TypeContainer, `{"flist":"http://x/y","mounts":[{"volume_id":"1-1","mountpoint":"/data"}],`+
+		`"network":{"network_id":"n1","ips":["10.1.1.2"]},"capacity":{"cpu":1,"memory":64}}`, 720*time.Hour)
+	f.bring(doc)
+	f.offered()
+	f.end()
+	for range 3 {
+		f.pass(time.Minute)
+		f.end()
+	}
+	f.want(doc, lifecycle.Failed)
+}

@@ -68,6 +68,8 @@ const (
 	faultUnknownUndone
 	faultInternal
 	faultPanic
+	// faultSilent is no answer within the effect's deadline.
+	faultSilent
 	faults
 )
 
@@ -133,6 +135,8 @@ func (m *simModules) call(do func() error) error {
 		return node.Errorf(node.Refused, "cannot do it ever")
 	case faultUnknownUndone:
 		return node.Errorf(node.Unknown, "cannot tell whether it was done")
+	case faultSilent:
+		return node.Errorf(node.Unknown, "cannot do it: the module doesn't answer")
 	case faultInternal:
 		return node.Errorf(node.Internal, "cannot do it: broken")
 	case faultPanic:

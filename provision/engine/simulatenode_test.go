@@ -104,6 +104,9 @@ func (s *simulation) boot() {
 	n.desk = newDesk(n.parts, notes)
 	n.checker = &checker{policy: n.parts.Policy, log: n.parts.Log, once: logonce.New(), refusals: n.parts.Refusals}
 	n.beside = &beside{parts: n.parts}
+	if s.rnd.IntN(2) == 0 {
+		n.beside.starting = time.Now().Add(24 * time.Hour) // stepStarted ends it
+	}
 	n.desk.flights.start = s.start
 	n.desk.judging.ask = func() { n.asked = true }
 	s.node = n
@@ -180,10 +183,30 @@ func (s *simulation) act(one *simFlight, how fault) {
 	if one.ctx.Err() != nil && how == faultNone && s.rnd.IntN(2) == 0 {
 		how = faultInternal // it was cancelled
 	}
+	ctx, cancel := one.ctx, context.CancelFunc(func() {})
+	if how == faultSilent {
+		ctx, cancel = context.WithDeadline(ctx, time.Time{})
+	}
+	defer cancel()
 	s.modules.fault, s.acting = how, one.f
-	one.out, one.done = s.node.beside.effect(one.ctx, one.f), true
+	one.out, one.done = s.node.beside.effect(ctx, one.f), true
 	s.modules.fault, s.acting = faultNone, nil
+	if how == faultSilent {
+		s.silent(one)
+	}
 	s.say("  %s %s happens (fault %d): %v", one.f.kind, one.f.rec.ID(), how, one.out.event.Err)
+}
+
+// silent checks the outcome of an effect whose module didn't answer: a fetch of the node's start is asked for again, all else is a failed attempt.
+func (s *simulation) silent(one *simFlight) {
+	ev := one.out.event
+	later := one.f.kind == lifecycle.DoFetch && !s.node.beside.starting.IsZero()
+	if one.ctx.Err() == nil && later != (ev.Kind == lifecycle.FetchLater && ev.Err == nil) {
+		s.fail("%s %s ends as %s (%v) beside a silent module; later: %t", one.f.kind, one.f.rec.ID(), ev.Kind, ev.Err, later)
+	}
+	if later {
+		s.later++
+	}
 }
 
 // land hands an effect's outcome to the desk.

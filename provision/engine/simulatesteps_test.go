@@ -31,6 +31,7 @@ func simSteps() []simStep {
 		{12, (*simulation).stepOffer}, {8, (*simulation).stepSend}, {12, (*simulation).stepPass},
 		{4, (*simulation).stepLook}, {4, (*simulation).stepSeen}, {2, (*simulation).stepLose}, {2, (*simulation).stepSilence},
 		{3, (*simulation).stepClock}, {2, (*simulation).stepFull}, {2, (*simulation).stepCut}, {1, (*simulation).stepCrash}, {1, (*simulation).stepStore},
+		{1, (*simulation).stepStarted},
 	}
 }
 
@@ -201,7 +202,11 @@ func (s *simulation) stepFault() {
 		return
 	}
 	one := s.node.flying[s.rnd.IntN(len(s.node.flying))]
-	if s.act(one, fault(s.rnd.IntN(int(faults)))); s.rnd.IntN(3) == 0 {
+	how := fault(s.rnd.IntN(int(faults)))
+	if one.f.kind == lifecycle.DoFetch && s.rnd.IntN(2) == 0 {
+		how = faultSilent
+	}
+	if s.act(one, how); s.rnd.IntN(3) == 0 {
 		one.done = false // a call believed lost is made again
 		s.act(one, fault(s.rnd.IntN(int(faults))))
 	}
@@ -209,6 +214,9 @@ func (s *simulation) stepFault() {
 		s.round(s.land(one))
 	}
 }
+
+// stepStarted ends the time in which modules may be silent because they start with the node.
+func (s *simulation) stepStarted() { s.node.beside.starting = time.Time{} }
 
 func (s *simulation) stepLeave() {
 	if len(s.node.flying) > 0 {

@@ -38,18 +38,23 @@ func New() *Uses {
 func (u *Uses) Set(rec store.Record) []string {
 	id := rec.ID()
 	was, known := u.of[id]
+	var changed []string
+	if rec.Tombstone() || known && was.hash != rec.Hash {
+		changed, known = u.Drop(id), false
+	}
 	if rec.Tombstone() {
-		return u.Drop(id)
+		return changed
 	}
 	is := was
-	if !known || was.hash != rec.Hash {
+	if !known {
 		is = usage{hash: rec.Hash}
 		is.own, is.needs = partsOf(rec)
 	}
 	is.holds, is.blocked = Holds(rec), rec.Phase == lifecycle.Blocked
 	u.of[id] = is
-	add(u.owners, is.own, id, true)
-	var changed []string
+	if is.own != "" {
+		add(u.owners, is.own, id, true)
+	}
 	for _, key := range is.needs {
 		_, before := u.users[key][id]
 		if before == is.holds {
@@ -92,11 +97,14 @@ func Holds(rec store.Record) bool {
 	return false
 }
 
-// partsOf are the key by which others refer to a record's workload, and the keys of those that it needs.
+// partsOf are the key by which others refer to a record's workload, empty when nothing can, and the keys of those that it needs. The ID is a key of volumes
+// alone: explorers choose IDs, so a container's may be that of a volume which it mounts.
 func partsOf(rec store.Record) (own string, needs []string) {
-	own = volumeKey(rec.Reservation.User, rec.ID())
-	if rec.Name != (lifecycle.NameKey{}) {
+	switch {
+	case rec.Name != (lifecycle.NameKey{}):
 		own = nameKey(rec.Name)
+	case rec.Reservation.Type == workload.TypeVolume:
+		own = volumeKey(rec.Reservation.User, rec.ID())
 	}
 	for _, key := range Keys(rec.Reservation) {
 		if key.Shared {
