@@ -69,7 +69,7 @@ func (p *panel) change(ids ...string) {
 	}
 }
 
-// show hands what has changed to the board.
+// show hands what has changed to the board: the durable records, not an arrival that may be refused yet.
 func (p *panel) show() {
 	if _, nobody := p.parts.Board.(nobody); nobody || len(p.changed) == 0 {
 		clear(p.changed)
@@ -79,7 +79,7 @@ func (p *panel) show() {
 	var shown []work.WorkloadSpec
 	var gone []string
 	for _, id := range slices.Sorted(maps.Keys(p.changed)) {
-		rec, ok, err := p.ledger.record(id)
+		rec, ok, err := p.ledger.durable(id)
 		if err != nil {
 			continue // it stays as it is shown
 		}

@@ -222,7 +222,9 @@ func (d *desk) written(rec store.Record) {
 func (d *desk) used(ids []string) {
 	d.panel.change(ids...)
 	for _, id := range ids {
-		if rec, ok, err := d.ledger.record(id); err == nil && ok && rec.Phase == lifecycle.Blocked && !d.uses.InUse(rec) {
+		rec, ok, err := d.ledger.record(id)
+		waits := rec.Phase == lifecycle.Blocked || rec.Phase == lifecycle.Leaving
+		if err == nil && ok && waits && !d.uses.InUse(rec) {
 			d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
 		}
 	}

@@ -76,6 +76,11 @@ func (l *ledger) record(id string) (store.Record, bool, error) {
 	if waits {
 		return parked.Clone(), true, nil
 	}
+	return l.durable(id)
+}
+
+// durable returns the record of an ID as the store has it; false when there is none.
+func (l *ledger) durable(id string) (store.Record, bool, error) {
 	rec, err := l.records.Record(id)
 	if node.KindOf(err) == node.NotExist {
 		return store.Record{}, false, nil

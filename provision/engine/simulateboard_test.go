@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/croft-edge/croft/pkg/resources/work"
@@ -67,7 +68,11 @@ func (s *simulation) checkBoard() {
 		}
 	}
 	if len(n.board.shown) > len(recs) {
-		s.fail("%d workloads are shown, and there are %d records", len(n.board.shown), len(recs))
+		gone := maps.Clone(n.board.shown)
+		for _, rec := range recs {
+			delete(gone, rec.ID())
+		}
+		s.fail("%d workloads are shown, and there are %d records; without one are %v", len(n.board.shown), len(recs), sortedKeys(gone))
 	}
 }
 
@@ -77,5 +82,5 @@ func refers(rec, other store.Record) bool {
 		return false
 	}
 	network, volumes := uses.References(rec.Reservation)
-	return slices.Contains(volumes, other.ID()) || network != "" && other.Reservation.Type == "network" && simDataOf(other.Reservation).Name == network
+	return other.Reservation.Type == "volume" && slices.Contains(volumes, other.ID()) || network != "" && other.Reservation.Type == "network" && simDataOf(other.Reservation).Name == network
 }

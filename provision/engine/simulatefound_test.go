@@ -426,3 +426,44 @@ func TestAContainerWithTheIDOfItsVolume(t *testing.T) {
 	}
 	f.want(doc, lifecycle.Failed)
 }
+
+// A network whose removal had begun was tried again only on its own time: a container that was attempted at the same moments used it each time.
+func TestALeavingNetworkGoesOnceNothingUsesIt(t *testing.T) {
+	f := newFound(t)
+	network := f.reserve(workload.TypeNetwork, `{"name":"n2"}`, 720*time.Hour)
+	user := f.reserve(workload.TypeContainer, `{"flist":"http://x/y","mounts":[],"network":{"network_id":"n2","ips":["10.0.0.2"]},"capacity":{"cpu":1,"memory":1}}`, 720*time.Hour)
+	fails := func() {
+		t.Helper()
+		if len(f.node.flying) != 1 {
+			t.Fatalf("%d effects are in flight, want one", len(f.node.flying))
+		}
+		one := f.node.flying[0]
+		f.act(one, faultTransient)
+		f.round(f.land(one))
+	}
+	f.bring(network)
+	f.offered()
+	f.end()
+	f.bring(user)
+	f.offered()
+	for range 3 {
+		f.end()
+		f.pass(time.Minute)
+	}
+	f.want(user, lifecycle.Deployed)
+	f.remove(network)
+	f.bring(network)
+	f.want(network, lifecycle.Blocked)
+	delete(f.modules.things, simKey(&user.r))
+	f.seen(f.look(workload.TypeContainer))
+	f.want(user, lifecycle.Intent)
+	fails()
+	f.want(network, lifecycle.Leaving)
+	fails() // its removal: something of it may be gone
+	f.pass(time.Hour)
+	f.want(user, lifecycle.Intent)
+	f.want(network, lifecycle.Leaving)
+	fails()
+	f.end()
+	f.want(network, lifecycle.Ended)
+}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -220,12 +221,12 @@ func (m *simModules) find(r *workload.Reservation) string {
 	return key
 }
 
-// users reports whether a running container uses a thing.
+// users reports whether a running container uses a thing, which may be lost.
 func (m *simModules) users(key string) bool {
-	t := m.things[key]
+	volume, isVolume := strings.CutPrefix(key, string(workload.TypeVolume)+" ")
 	for _, c := range m.things {
-		_, mounts := c.volumes[t.ID]
-		if !c.stopped && (t.kind == workload.TypeVolume && mounts || c.network == key) {
+		_, mounts := c.volumes[volume]
+		if !c.stopped && (isVolume && mounts || c.network == key) {
 			return true
 		}
 	}
@@ -362,7 +363,7 @@ func (p simParallel) Succeed(_ context.Context, r *workload.Reservation, place p
 	})
 	if err != nil && place.Older != nil && node.KindOf(err).Final() {
 		if key := p.m.find(place.Older); key != "" && p.m.things[key].stopped {
-			return nil, node.Errorf(node.Unknown, "cannot go back")
+			return nil, node.Errorf(node.Unknown, "cannot go back: %v", err)
 		}
 	}
 	return json.RawMessage(`{"id":"` + r.ID + `"}`), err
