@@ -76,11 +76,18 @@ const syncTime = 20 * time.Second
 // Stop ends the machine: how is unix.LINUX_REBOOT_CMD_POWER_OFF or LINUX_REBOOT_CMD_RESTART. What is written is on the
 // disks then, unless one hangs. It returns only with an error.
 func Stop(how int) error {
-	synced := make(chan struct{})
-	go func() { defer close(synced); unix.Sync() }()
-	select {
-	case <-synced:
-	case <-time.After(syncTime):
-	}
+	within(syncTime, unix.Sync)
 	return unix.Reboot(how)
+}
+
+// within returns once do has returned, or after limit: do runs on then.
+func within(limit time.Duration, do func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }
