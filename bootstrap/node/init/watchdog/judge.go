@@ -32,14 +32,21 @@ type Judge struct {
 	turned bool
 	// stuckSince is when it was first seen stuck; zero while it turns. restarted is when its process was last ended for that.
 	stuckSince, restarted time.Time
+	// ended tells that its process was to be ended, and none was seen running since.
+	ended bool
 }
 
 // See takes what was seen at a time: whether the engine turns, and the time since the machine's start. An engine whose process doesn't run
-// isn't stuck: it is started again anyway, and starting the machine again wouldn't mend it.
+// isn't stuck: it is started again anyway, and starting the machine again wouldn't mend it. The gap after a process that was ended because it was stuck
+// forgives nothing.
 func (j Judge) See(now time.Time, uptime time.Duration, runs, turns bool) (Judge, Action) {
+	if !runs && j.ended {
+		return j, Nothing
+	}
 	if turns || !runs {
 		return Judge{turned: j.turned || turns}, Nothing
 	}
+	j.ended = false
 	if j.stuckSince.IsZero() {
 		j.stuckSince, j.restarted = now, now
 		return j, Nothing
@@ -48,7 +55,7 @@ func (j Judge) See(now time.Time, uptime time.Duration, runs, turns bool) (Judge
 		return j, Reboot
 	}
 	if now.Sub(j.restarted) >= restartAfter {
-		j.restarted = now
+		j.restarted, j.ended = now, true
 		return j, RestartEngine
 	}
 	return j, Nothing

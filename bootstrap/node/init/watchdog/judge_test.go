@@ -54,6 +54,31 @@ func TestEngineThatDoesNotRun(t *testing.T) {
 	}
 }
 
+// TestTheGapAfterAStuckProcessForgivesNothing: the machine is started again also when each process that was ended is seen to be gone before the next.
+func TestTheGapAfterAStuckProcessForgivesNothing(t *testing.T) {
+	now, j, action := time.Unix(1_700_000_000, 0), Judge{turned: true}, Nothing
+	began, gap := now, false
+	for ; action != Reboot && now.Sub(began) < time.Hour; now = now.Add(10 * time.Second) {
+		j, action = j.See(now, time.Hour, !gap, false)
+		gap = action == RestartEngine
+	}
+	if took := now.Sub(began); action != Reboot || took > 11*time.Minute {
+		t.Errorf("the machine is started again after %s (%v)", took, action)
+	}
+}
+
+// TestAProcessThatEndsByItselfIsNotStuck: one that ends a minute after each start isn't stuck, however often that happens and whatever was stuck before.
+func TestAProcessThatEndsByItselfIsNotStuck(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	j, _ := run(Judge{turned: true}, start, 0, 2*time.Minute, true, false)
+	for at := 130 * time.Second; at < 5*time.Hour; at += 10 * time.Second {
+		var action Action
+		if j, action = j.See(start.Add(at), at, at%time.Minute != 0, false); action != Nothing {
+			t.Fatalf("after %s: %v", at, action)
+		}
+	}
+}
+
 // TestOneTurnForgives holds that one turn ends all patience that was used up.
 func TestOneTurnForgives(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
