@@ -96,23 +96,26 @@ func makeTools(ctx context.Context, work string) (string, error) {
 
 // writePlan compiles the tests and says in a file how they are run.
 func writePlan(ctx context.Context, o options, files string) error {
-	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}, o.packages...)...)
-	list.Stderr = os.Stderr
-	names, err := list.Output()
-	if err != nil {
-		return fmt.Errorf("cannot list the packages: %w", err)
-	}
 	plan := wire.Plan{Within: o.within, Path: modulePath, Arguments: []string{fmt.Sprint("-test.parallel=", o.parallel), fmt.Sprint("-test.count=", o.count)}}
-	if o.run != "" {
-		plan.Arguments = append(plan.Arguments, "-test.run="+o.run)
-	}
-	for name := range strings.FieldsSeq(string(names)) {
-		folder := strings.TrimPrefix(strings.TrimPrefix(name, modulePath), "/")
-		p := wire.Package{Folder: folder, Test: strings.ReplaceAll(folder, "/", ".") + ".test"}
-		if err := command(ctx, "", "go", "test", "-vet=off", "-ldflags=-w", "-c", "-o", filepath.Join(files, "tests", p.Test), "./"+folder).Run(); err != nil {
-			return fmt.Errorf("cannot compile the tests of %s: %w", folder, err)
+	for _, each := range o.packages {
+		pattern, run, named := strings.Cut(each, "=")
+		if !named {
+			run = o.run
 		}
-		plan.Packages = append(plan.Packages, p)
+		list := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", pattern)
+		list.Stderr = os.Stderr
+		names, err := list.Output()
+		if err != nil {
+			return fmt.Errorf("cannot list the packages of %s: %w", pattern, err)
+		}
+		for name := range strings.FieldsSeq(string(names)) {
+			folder := strings.TrimPrefix(strings.TrimPrefix(name, modulePath), "/")
+			p := wire.Package{Folder: folder, Test: strings.ReplaceAll(folder, "/", ".") + ".test", Run: run}
+			if err := command(ctx, "", "go", "test", "-vet=off", "-ldflags=-w", "-c", "-o", filepath.Join(files, "tests", p.Test), "./"+folder).Run(); err != nil {
+				return fmt.Errorf("cannot compile the tests of %s: %w", folder, err)
+			}
+			plan.Packages = append(plan.Packages, p)
+		}
 	}
 	raw, err := json.Marshal(plan)
 	if err != nil {

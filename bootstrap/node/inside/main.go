@@ -4,6 +4,9 @@
 //
 //	inside -image bin/node [-iso FILE] [-run REGEX] [PACKAGE…]
 //
+// PACKAGE=REGEX runs only such tests of a package, whatever -run says. Without packages it runs the tests of storage, networks and containers, and those
+// that show that users can't reach each other.
+//
 // What goes through the machine's ports is in package wire; what runs in the node is in guest.
 package main
 
@@ -39,6 +42,9 @@ type options struct {
 	packages   []string
 }
 
+// isolation are the tests of cmd/croftd with users that try to reach each other, the node and the farm's network.
+const isolation = "^Test(Isolation|OthersRulesAreLeftAlone|ARouterStaysOne)$"
+
 func main() {
 	o := options{}
 	flag.StringVar(&o.image, "image", "bin/node", "the folder of the node's image")
@@ -56,7 +62,7 @@ func main() {
 	flag.Parse()
 	o.packages = flag.Args()
 	if len(o.packages) == 0 {
-		o.packages = []string{"./modules/storage/...", "./modules/network/...", "./modules/container/..."}
+		o.packages = []string{"./modules/storage/...", "./modules/network/...", "./modules/container/...", "./cmd/croftd=" + isolation}
 	}
 	if o.iso == "" {
 		o.iso = filepath.Join(o.image, "croft.iso")

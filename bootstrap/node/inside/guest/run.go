@@ -56,7 +56,7 @@ func runPackage(out io.Writer, plan wire.Plan, p wire.Package) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), plan.Within+time.Minute)
 	defer cancel()
-	args := append([]string{"-test.v", "-test.timeout=" + plan.Within.String()}, plan.Arguments...)
+	args := append([]string{"-test.v", "-test.timeout=" + plan.Within.String(), "-test.run=" + p.Run}, plan.Arguments...)
 	cmd := exec.CommandContext(ctx, filepath.Join(wire.TestsAt, p.Test), args...)
 	cmd.Dir = filepath.Join(wire.SourceAt, p.Folder)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}

@@ -39,8 +39,8 @@ type Plan struct {
 
 // Package is a compiled test.
 type Package struct {
-	// Folder is the package's, below the module's; Test the file's name.
-	Folder, Test string
+	// Folder is the package's, below the module's; Test the file's name; Run is what its tests' names match, empty for all.
+	Folder, Test, Run string
 }
 
 // Request asks the host for a program.
