@@ -86,9 +86,10 @@ test-boot: setup-tests image ## the boot image in QEMU, by BIOS and UEFI: worklo
 	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(BIOS|UEFI)$$' -timeout 30m $(BOOT_FLAGS)
 
 .PHONY: test-boot-more
-test-boot-more: setup-tests image ## two booted nodes and their tunnel, upgrades to a broken and a good image, the budgets, and what the watchdog does; twenty minutes
+test-boot-more: setup-tests image ## every medium's boot loader, two booted nodes, no network and a wrong clock, no disk, bad signatures, upgrades, budgets, the watchdog; 40 minutes
 	@bootstrap/setup $(BOOT_PACKAGES)
-	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(Pair|Upgrade|Budgets|Watchdog)$$' -timeout 40m $(BOOT_FLAGS)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot -timeout 30m ./bootstrap/node/media
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(Pair|Offline|Diskless|Signature|Upgrade|Budgets|Watchdog)$$' -timeout 60m $(BOOT_FLAGS)
 
 .PHONY: test-boot-long
 test-boot-long: setup-tests image ## 20 power cuts at random moments while reservations flow, and an image that is never ready; half an hour

@@ -17,6 +17,7 @@ func TestBIOS(t *testing.T) {
 	s := newSite(t)
 	st := newStory(s, options{boot: machine.Boot{Image: s.medium("croft.iso")}, more: "zdb-sync: true\n"})
 	st.tell()
+	st.fits()
 	st.killParts()
 	st.end()
 }

@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/internal/testing/vmguest"
 	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // The site's services, beside the explorer.
@@ -40,6 +42,9 @@ type site struct {
 	laptop *netlab.Namespace
 	random *rand.Rand
 	known  []string
+	// images and clock are the registry and the time server, which cutOff ends.
+	images *http.Server
+	clock  net.PacketConn
 }
 
 func newSite(t *testing.T) *site {
@@ -54,12 +59,27 @@ func newSite(t *testing.T) *site {
 	if _, err := imagetest.Server().Push(t.Context(), images.Host+"/server:1", remote.WithContext(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	web := &http.Server{Handler: images, ReadHeaderTimeout: time.Minute}
+	s.images = &http.Server{Handler: images, ReadHeaderTimeout: time.Minute}
 	listener := s.Hub.ListenTCP(registry)
-	go func() { _ = web.Serve(listener) }()
-	t.Cleanup(func() { web.Close() })
-	go timeserver.Serve(s.Hub.ListenUDP(hubIP+":123"), time.Now)
+	go func() { _ = s.images.Serve(listener) }()
+	t.Cleanup(func() { s.images.Close() })
+	s.startClock()
 	return s
+}
+
+// startClock starts the time server.
+func (s *site) startClock() {
+	s.Helper()
+	s.clock = s.Hub.ListenUDP(hubIP + ":123")
+	go timeserver.Serve(s.clock, time.Now)
+}
+
+// cutOff ends the explorer, the registry and the time server.
+func (s *site) cutOff() {
+	s.Helper()
+	s.StopExplorer()
+	s.must(s.images.Close())
+	s.must(s.clock.Close())
 }
 
 // node is a machine with the image, and what the explorer knows of it.
@@ -73,6 +93,8 @@ type node struct {
 	// disks are the empty ones, foreign is another with somebody's files, whose checksum is sum.
 	disks        []string
 	foreign, sum string
+	// kind is the type of its pool.
+	kind workload.DeviceType
 }
 
 // options say how a node differs from others.
@@ -85,6 +107,8 @@ type options struct {
 	// watchdog has the chipset's watchdog start the machine again when it hangs, as on real ones. By QEMU's default it does nothing: a test whose
 	// machine hangs fails, and keeps what its processors do.
 	watchdog bool
+	// diskless nodes have no disk but those with the settings and the agent, which can't be written to.
+	diskless bool
 }
 
 // direct boots the kernel without a boot loader, with croft.iso as a disk.
@@ -120,7 +144,7 @@ func (s *site) medium(name string) string {
 // node makes a node that is switched off.
 func (s *site) node(name, ip string, o options) *node {
 	s.Helper()
-	n := &node{s: s, ip: ip, hand: handAt(s, ip)}
+	n := &node{s: s, ip: ip, hand: handAt(s, ip), kind: emulated}
 	c := machine.Config{Name: name, Dir: s.Path(name), Keep: *keep, Boot: o.boot}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		s.Fatal(err)
@@ -135,13 +159,12 @@ func (s *site) node(name, ip string, o options) *node {
 	} else {
 		c.Namespace, c.Network = s.Host(name, ip), machine.Network{TCP: []int{machine.AgentPort, door, firstZDB, firstZDB + 1}, UDP: []int{wireGuard}}
 	}
-	for i := range 2 {
-		n.disks = append(n.disks, filepath.Join(c.Dir, fmt.Sprintf("disk%d.img", i)))
-		s.must(machine.Sparse(n.disks[i], 32<<30))
-		c.Disks = append(c.Disks, machine.Disk{Serial: fmt.Sprintf("empty%d", i), Image: n.disks[i], Careless: true})
+	if o.diskless {
+		n.kind, c.MemoryMiB = workload.SSD, 8192 // a quarter of it is the pool
+	} else {
+		c.Disks = n.makeDisks(c.Dir)
 	}
-	n.makeForeign(c.Dir)
-	c.Disks = append(c.Disks, machine.Disk{Serial: "foreign", Image: n.foreign}, machine.Disk{Serial: "agent", Image: built.agent, ReadOnly: true})
+	c.Disks = append(c.Disks, machine.Disk{Serial: "agent", Image: built.agent, ReadOnly: true})
 	config := s.write(filepath.Join(c.Dir, "config"), "croft.yaml", lines(settings)+o.more)
 	if strings.HasSuffix(o.boot.Image, ".img") {
 		s.must(machine.AddSettings(s.Context(), o.boot.Image, filepath.Join(config, "croft.yaml")))
@@ -172,6 +195,18 @@ func (n *node) keepLogs() {
 		return
 	}
 	n.s.Logf("logs of the node at %s are in %s", n.ip, folder)
+}
+
+// makeDisks makes two empty disks and one with somebody's files.
+func (n *node) makeDisks(dir string) (out []machine.Disk) {
+	n.s.Helper()
+	for i := range 2 {
+		n.disks = append(n.disks, filepath.Join(dir, fmt.Sprintf("disk%d.img", i)))
+		n.s.must(machine.Sparse(n.disks[i], 32<<30))
+		out = append(out, machine.Disk{Serial: fmt.Sprintf("empty%d", i), Image: n.disks[i], Careless: true})
+	}
+	n.makeForeign(dir)
+	return append(out, machine.Disk{Serial: "foreign", Image: n.foreign})
 }
 
 // makeForeign makes a disk with somebody's files.

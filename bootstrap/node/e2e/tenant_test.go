@@ -90,7 +90,7 @@ const emulated = workload.HDD
 // volume is a reservation for a volume of 1 GiB.
 func (s *site) volume(n *node, d time.Duration) *workload.Reservation {
 	s.Helper()
-	return s.VolumeOn(emulated, n.ID, 1, d)
+	return s.VolumeOn(n.kind, n.ID, 1, d)
 }
 
 // reserve reserves all but the network.
@@ -114,7 +114,7 @@ func (p *place) server(ip string, mounts ...workload.Mount) *workload.Reservatio
 // namespace is a reservation for a zdb namespace of 1 GiB.
 func (p *place) namespace() *workload.Reservation {
 	p.s.Helper()
-	return p.lasting(p.s.ZDB(p.n.Node, func(z *workload.ZDB) { z.PlainPassword, z.DiskType = password, emulated }))
+	return p.lasting(p.s.ZDB(p.n.Node, func(z *workload.ZDB) { z.PlainPassword, z.DiskType = password, p.n.kind }))
 }
 
 // lasting signs a reservation anew, for longer.

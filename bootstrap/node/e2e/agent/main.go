@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,9 +35,42 @@ const listen = ":7777"
 
 func main() {
 	fmt.Println("croft test agent listens on " + listen)
+	go announce()
 	server := &http.Server{Addr: listen, Handler: routes(), ReadHeaderTimeout: time.Minute}
 	fmt.Println("croft test agent:", server.ListenAndServe())
 	os.Exit(1)
+}
+
+// announce says on the machine's console that a program of the tests' workloads runs, once: a machine without a network has no other way.
+func announce() {
+	waits := []string{"server", "zdb"}
+	for range time.Tick(time.Second) {
+		all, err := processes()
+		if err != nil {
+			continue
+		}
+		waits = slices.DeleteFunc(waits, func(name string) bool {
+			runs := slices.ContainsFunc(all, func(p Process) bool { return p.Name == name })
+			if runs {
+				say(fmt.Sprintf("croft test agent: %s runs", name))
+			}
+			return runs
+		})
+		if len(waits) == 0 {
+			return
+		}
+	}
+}
+
+// say writes a line on the console.
+func say(line string) {
+	console, err := os.OpenFile("/dev/console", os.O_WRONLY, 0)
+	if err != nil {
+		fmt.Println(line, err)
+		return
+	}
+	defer console.Close()
+	fmt.Fprintln(console, line)
 }
 
 // Process is a process of the machine. Start is in clock ticks since the machine's start: with the ID it names a process for ever.

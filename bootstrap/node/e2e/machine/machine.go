@@ -205,6 +205,18 @@ func (m *Machine) Sync() {
 	}
 }
 
+// SetLink plugs the network's cable in, or pulls it out, of a machine that is on; it is in when the machine is switched on.
+func (m *Machine) SetLink(in bool) {
+	m.tb.Helper()
+	var err error
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && m.Running(); <-time.After(20 * time.Millisecond) {
+		if _, err = m.command("set_link", map[string]any{"name": "net", "up": in}); err == nil {
+			return
+		}
+	}
+	m.tb.Fatalf("cannot change the cable of machine %s: %v", m.config.Name, err)
+}
+
 // SetTime sets what the battery's clock shows from the next start on.
 func (m *Machine) SetTime(now func() time.Time) { m.config.Time = now }
 
@@ -235,6 +247,12 @@ func (m *Machine) Until(limit time.Duration, text string) {
 		}
 		<-time.After(100 * time.Millisecond)
 	}
+}
+
+// Prints reports whether the machine has printed text since it was switched on.
+func (m *Machine) Prints(text string) bool {
+	m.tb.Helper()
+	return strings.Contains(m.Console(), text)
 }
 
 // show logs the console and keeps all consoles, a picture of the screen and what the processors do, for a test that has failed.

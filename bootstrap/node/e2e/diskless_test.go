@@ -1,0 +1,31 @@
+//go:build boot
+
+package e2e_test
+
+import (
+	"testing"
+)
+
+// TestDiskless has a machine without a disk run workloads from its memory, and be another node after a power cut.
+func TestDiskless(t *testing.T) {
+	s := newSite(t)
+	st := newStory(s, options{boot: direct(t), diskless: true})
+	st.n.m.PowerOn()
+	st.n.register()
+	st.n.m.Until(patience, "NO DISK: this node runs from memory")
+	st.u = newTenant(s, st.n)
+	st.p = st.u.places[0]
+	st.p.answers()
+	st.p.note("in memory")
+	st.p.noted("in memory")
+	st.n.settled(st.counts)
+	first := st.n.ID
+	st.n.m.Cut(st.random)
+	st.n.m.PowerOn()
+	st.n.register()
+	if st.n.ID == first {
+		st.Errorf("node %s has kept its identity without a disk", first)
+	}
+	st.n.settled(nil)
+	st.n.m.PowerButton(patience)
+}
