@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -290,4 +291,36 @@ func TestPackagesAreSmall(t *testing.T) {
 	for dir := range exceptions {
 		t.Errorf("%s needs no exception any more", dir)
 	}
+}
+
+// TestNoProgramLiesAmongTheSources: programs are built into bin/. One beside the sources would be committed with them.
+func TestNoProgramLiesAmongTheSources(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "bin" || (strings.HasPrefix(d.Name(), ".") && path != ".")) {
+			return filepath.SkipDir
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if magic := make([]byte, 4); readFull(f, magic) && string(magic) == "\x7fELF" {
+			t.Errorf("%s is a program: programs are built into bin/", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFull(r io.Reader, b []byte) bool {
+	_, err := io.ReadFull(r, b)
+	return err == nil
 }
