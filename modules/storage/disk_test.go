@@ -133,8 +133,10 @@ func TestUsedDisks(t *testing.T) {
 			mbr[510], mbr[511] = 0x55, 0xaa
 			swap(t, disk, 0, mbr)
 		}, "it holds a partition table (dos)"},
-		{"data at the start", bytesAt(1000), "data of unknown form"},
-		{"data at the end", bytesAt(int64(poolSize) - 100), "data of unknown form"},
+		{"data at the start", bytesAt(1000), "data of unknown form at byte 1000;"},
+		{"data in a partition whose table is lost", bytesAt(int64(mib + kib)), "data of unknown form at byte 1049600;"},
+		{"file system in a partition whose table is lost", tool("mkfs.ext4", "-q", "-E", "offset=1048576"), "data of unknown form at byte 1049600;"},
+		{"data at the end", bytesAt(int64(poolSize) - 100), "data of unknown form at byte 536870812;"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package blockdev
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,21 +10,16 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// probeSpan is how much of a disk's beginning and end must be zero for it to
-// count as empty: partition tables, LVM, RAID and all usual file systems put
-// something there.
-const probeSpan = bytesize.MiB
-
 // Damaged begins what Probe finds where a btrfs has lost its superblock.
 const Damaged = "a damaged btrfs"
 
-// Probe names the content of a disk; empty when there is none. It only reads.
+// Probe names the content of a disk; empty when there is none. It only reads, and of a large disk only parts (spans). What can't be read is
+// an error: it may be anything.
 func Probe(ctx context.Context, disk string) (string, error) {
 	if err := checkUnused(disk); err != nil {
 		return "", err
@@ -34,7 +28,7 @@ func Probe(ctx context.Context, disk string) (string, error) {
 	if err != nil || found != "" {
 		return found, err
 	}
-	// The first MiB of a btrfs has nothing but its superblock: without that a whole file system would look like nothing.
+	// A btrfs without its superblock can be repaired from a copy, so that the operator is told of more than of data.
 	copied, err := btrfs.ReadCopy(disk)
 	if err == nil {
 		return Damaged + " with label " + copied.Label, nil
@@ -42,7 +36,7 @@ func Probe(ctx context.Context, disk string) (string, error) {
 	if !errors.Is(err, node.NotExist) {
 		return "", err
 	}
-	return content(disk)
+	return content(ctx, disk)
 }
 
 // checkUnused refuses a path that isn't a disk, and a disk in use.
@@ -93,29 +87,6 @@ func signature(ctx context.Context, disk string) (string, error) {
 		return "a partition table (" + values["PTTYPE"] + ")", nil
 	}
 	return "something that blkid knows", nil
-}
-
-// content looks for anything but zeros at both ends of the disk.
-func content(disk string) (string, error) {
-	f, err := os.Open(disk)
-	if err != nil {
-		return "", errors.Wrap(err, "cannot look at disk")
-	}
-	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return "", errors.Wrap(err, "cannot look at disk")
-	}
-	for _, at := range []int64{0, max(0, size-int64(probeSpan))} {
-		b := make([]byte, min(size, int64(probeSpan)))
-		if _, err := f.ReadAt(b, at); err != nil {
-			return "", node.WithKind(node.Transient, errors.Wrap(err, "cannot look at disk"))
-		}
-		if strings.Trim(string(b), "\x00") != "" {
-			return "data of unknown form", nil
-		}
-	}
-	return "", nil
 }
 
 // Type asks the kernel whether the disk rotates.
