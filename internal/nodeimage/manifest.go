@@ -23,6 +23,8 @@ const (
 	RootFile      = "root.squashfs"
 	ManifestFile  = "image.json"
 	SignatureFile = "image.json.sig"
+	// SBOMFile lists all that the image is made of. It stays beside the image where that was built: no machine has it.
+	SBOMFile = "sbom.json"
 )
 
 const (
@@ -48,6 +50,8 @@ type Manifest struct {
 	Files []File `json:"files"`
 	// Root describes the hash tree in root.squashfs.
 	Root verity.Tree `json:"root"`
+	// SBOM is sbom.json, for whoever has that file: machines neither fetch nor hold it. Nil in older manifests.
+	SBOM *File `json:"sbom,omitempty"`
 	// Components are the parts that people ask about: containerd, runc, QEMU and others. sbom.json has all.
 	Components []Component `json:"components"`
 }
@@ -121,11 +125,8 @@ func (m Manifest) Validate() error {
 	}
 	var names []string
 	for _, f := range m.Files {
-		if sum, err := hex.DecodeString(f.SHA256); err != nil || len(sum) != 32 || f.SHA256 != strings.ToLower(f.SHA256) {
-			return wrong("sha256 of %q is %q, must be 64 lower-case hexadecimal digits", f.Name, f.SHA256)
-		}
-		if f.Size <= 0 {
-			return wrong("size of %q is %d, must be more than 0", f.Name, f.Size)
+		if err := f.validate(); err != nil {
+			return err
 		}
 		names = append(names, f.Name)
 	}
@@ -138,6 +139,14 @@ func (m Manifest) Validate() error {
 	if root := m.Files[2]; root.Size != m.Root.FileBytes() {
 		return wrong("size of %s is %d, must be %d with its hash tree", root.Name, root.Size, m.Root.FileBytes())
 	}
+	if m.SBOM != nil {
+		if m.SBOM.Name != SBOMFile {
+			return wrong("name of sbom is %q, must be %q", m.SBOM.Name, SBOMFile)
+		}
+		if err := m.SBOM.validate(); err != nil {
+			return err
+		}
+	}
 	if len(m.Components) > mostComponents {
 		return wrong("there are %d components, must be at most %d", len(m.Components), mostComponents)
 	}
@@ -145,6 +154,17 @@ func (m Manifest) Validate() error {
 		if !plain(c.Name) || !plain(c.Version) {
 			return wrong("component %q has version %q, each must be 1 to %d printable characters without spaces", c.Name, c.Version, mostText)
 		}
+	}
+	return nil
+}
+
+// validate checks all but the name.
+func (f File) validate() error {
+	if sum, err := hex.DecodeString(f.SHA256); err != nil || len(sum) != 32 || f.SHA256 != strings.ToLower(f.SHA256) {
+		return errors.Errorf("cannot use an image's manifest: sha256 of %q is %q, must be 64 lower-case hexadecimal digits", f.Name, f.SHA256)
+	}
+	if f.Size <= 0 {
+		return errors.Errorf("cannot use an image's manifest: size of %q is %d, must be more than 0", f.Name, f.Size)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ func valid() Manifest {
 		Format: Format, Version: "v1.2.3", Kernel: "6.1.0-1-amd64", Built: 1_700_000_000,
 		Files:      []File{{KernelFile, 8, sum}, {InitrdFile, 9, sum}, {RootFile, root.FileBytes(), sum}},
 		Root:       root,
+		SBOM:       &File{SBOMFile, 10, sum},
 		Components: []Component{{"containerd", "1.6.20~ds1-1"}},
 	}
 }
@@ -27,6 +28,23 @@ func TestManifestComesBack(t *testing.T) {
 	}
 	got, err := Decode(raw)
 	if err != nil || !reflect.DeepEqual(got, valid()) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestOlderManifest holds that a manifest without an SBOM is read, and that its bytes stay as they were signed.
+func TestOlderManifest(t *testing.T) {
+	older := valid()
+	older.SBOM = nil
+	raw, err := older.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(raw), "sbom") {
+		t.Errorf("it names an SBOM:\n%s", raw)
+	}
+	got, err := Decode(raw)
+	if err != nil || !reflect.DeepEqual(got, older) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -49,6 +67,9 @@ func TestWrongManifests(t *testing.T) {
 		"no root hash":     {func(m *Manifest) { m.Root.RootHash = "" }, "root_hash"},
 		"a space in salt":  {func(m *Manifest) { m.Root.Salt = "00 1 sha256" }, "salt"},
 		"one block":        {func(m *Manifest) { m.Root.DataBlocks = 1 }, "data_blocks"},
+		"another SBOM":     {func(m *Manifest) { m.SBOM.Name = "../sbom.json" }, "name of sbom"},
+		"an empty SBOM":    {func(m *Manifest) { m.SBOM.Size = 0 }, `size of "sbom.json"`},
+		"a wrong SBOM sum": {func(m *Manifest) { m.SBOM.SHA256 = strings.Repeat("AB", 32) }, `sha256 of "sbom.json"`},
 		"a component":      {func(m *Manifest) { m.Components[0].Version = "a b" }, "component"},
 	} {
 		m := valid()

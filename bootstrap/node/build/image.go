@@ -14,7 +14,6 @@ import (
 
 const (
 	imageName = "croft-node"
-	billFile  = "sbom.json"
 	// squashfsLevel and squashfsBlock are what the root file system is packed with, by default. Level 9 takes 10 seconds of a processor and 7 MB more,
 	// 15 takes 90, and 19 minutes. zstd has other tables for blocks of more than 256K, with which the level 15 packs worse.
 	squashfsLevel = 15
@@ -133,7 +132,7 @@ func (m *material) make(ctx context.Context, c config, at places, p *imagebuild.
 	if err != nil {
 		return err
 	}
-	if err := imagebuild.StageFrom(at.staged, billFile, bytes.NewReader(bill)); err != nil {
+	if err := imagebuild.StageFrom(at.staged, nodeimage.SBOMFile, bytes.NewReader(bill)); err != nil {
 		return err
 	}
 	return m.describe(c, at.staged, tree, m.built)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"os"
@@ -39,10 +41,10 @@ func sampleMaterial() *material {
 	}
 }
 
-// The manifest that a machine reads describes the files, and is signed by the key.
+// The manifest that a machine reads describes the files and the SBOM, and is signed by the key.
 func TestDescribe(t *testing.T) {
 	folder := t.TempDir()
-	for _, name := range []string{nodeimage.KernelFile, nodeimage.InitrdFile, nodeimage.RootFile} {
+	for _, name := range []string{nodeimage.KernelFile, nodeimage.InitrdFile, nodeimage.RootFile, nodeimage.SBOMFile} {
 		write(t, filepath.Join(folder, name), strings.Repeat(name, 1000))
 	}
 	tree, err := addTree(filepath.Join(folder, nodeimage.RootFile))
@@ -68,6 +70,11 @@ func TestDescribe(t *testing.T) {
 	if err != nil || got.Kernel != "6.1.0-1-amd64" || got.Built != 1000 || got.Root != tree {
 		t.Errorf("it is %+v, %v", got, err)
 	}
+	bill := strings.Repeat(nodeimage.SBOMFile, 1000)
+	sum := sha256.Sum256([]byte(bill))
+	if want := (nodeimage.File{Name: nodeimage.SBOMFile, Size: int64(len(bill)), SHA256: hex.EncodeToString(sum[:])}); got.SBOM == nil || *got.SBOM != want {
+		t.Errorf("its SBOM is %+v, want %+v", got.SBOM, want)
+	}
 	var names []string
 	for _, c := range got.Components {
 		names = append(names, c.Name+" "+c.Version)
@@ -77,8 +84,27 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// An image isn't described without its SBOM: nobody could check one later.
+func TestNoSBOM(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{nodeimage.KernelFile, nodeimage.InitrdFile, nodeimage.RootFile} {
+		write(t, filepath.Join(folder, name), strings.Repeat(name, 1000))
+	}
+	tree, err := addTree(filepath.Join(folder, nodeimage.RootFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sampleMaterial().describe(config{version: "v1"}, folder, tree, 1000); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, nodeimage.ManifestFile)); err == nil {
+		t.Error("it has a manifest")
+	}
+}
+
 func TestLargeImageIsRefused(t *testing.T) {
 	folder := t.TempDir()
+	write(t, filepath.Join(folder, nodeimage.SBOMFile), "{}")
 	for name, size := range map[string]int64{nodeimage.KernelFile: mostBytes - 1<<20, nodeimage.InitrdFile: 1 << 20, nodeimage.RootFile: 1 << 20} {
 		write(t, filepath.Join(folder, name), "")
 		if err := os.Truncate(filepath.Join(folder, name), size); err != nil {

@@ -37,22 +37,23 @@ func addTree(file string) (verity.Tree, error) {
 	return verity.Append(file, salt)
 }
 
-// describe writes image.json, and its signature where there is a key, for the files in a folder.
+// describe writes image.json, and its signature where there is a key, for the files in a folder, of which one is the SBOM.
 func (m *material) describe(c config, folder string, tree verity.Tree, built int64) error {
 	manifest := nodeimage.Manifest{Format: nodeimage.Format, Version: c.version, Kernel: m.kernel.Version, Built: built, Root: tree, Components: m.components()}
 	total := int64(0)
 	for _, name := range []string{nodeimage.KernelFile, nodeimage.InitrdFile, nodeimage.RootFile} {
-		sum, err := fileid.Sum(filepath.Join(folder, name))
+		file, err := fileIn(folder, name)
 		if err != nil {
 			return err
 		}
-		info, err := os.Stat(filepath.Join(folder, name))
-		if err != nil {
-			return err
-		}
-		total += info.Size()
-		manifest.Files = append(manifest.Files, nodeimage.File{Name: name, Size: info.Size(), SHA256: sum})
+		total += file.Size
+		manifest.Files = append(manifest.Files, file)
 	}
+	bill, err := fileIn(folder, nodeimage.SBOMFile)
+	if err != nil {
+		return err
+	}
+	manifest.SBOM = &bill
 	if total > mostBytes && c.level >= squashfsLevel {
 		return fmt.Errorf("cannot make the image: its files have %s, must be at most %s: %s", imagebuild.Mebibytes(total), imagebuild.Mebibytes(mostBytes), sizes(manifest.Files))
 	}
@@ -66,6 +67,19 @@ func (m *material) describe(c config, folder string, tree verity.Tree, built int
 		}
 	}
 	return imagebuild.StageFrom(folder, nodeimage.ManifestFile, strings.NewReader(string(raw)))
+}
+
+// fileIn describes a file in a folder.
+func fileIn(folder, name string) (nodeimage.File, error) {
+	sum, err := fileid.Sum(filepath.Join(folder, name))
+	if err != nil {
+		return nodeimage.File{}, err
+	}
+	info, err := os.Stat(filepath.Join(folder, name))
+	if err != nil {
+		return nodeimage.File{}, err
+	}
+	return nodeimage.File{Name: name, Size: info.Size(), SHA256: sum}, nil
 }
 
 // sizes names the files with their sizes.

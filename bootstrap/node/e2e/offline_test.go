@@ -15,6 +15,9 @@ import (
 // year is long enough for a battery's clock to be plainly wrong.
 const year = 365 * 24 * time.Hour
 
+// longerThanItRuns is longer than the machine runs before it knows the time: what has run for its duration has ended, by any clock.
+const longerThanItRuns = 5 * time.Minute
+
 // TestOffline has a machine lose its power and its network, and its battery's clock be years off: it brings back every workload with its cable out. What
 // has ended meanwhile stays until the time is known, and goes then, without an explorer.
 func TestOffline(t *testing.T) {
@@ -26,12 +29,13 @@ func TestOffline(t *testing.T) {
 	st.p = st.u.places[0]
 	st.p.answers()
 	st.p.note("before the power cut")
-	expired := st.Expiring(time.Minute, func(d time.Duration) *workload.Reservation { return st.Push(st.volume(st.n, d)) })
+	expired := st.Expiring(longerThanItRuns, func(d time.Duration) *workload.Reservation { return st.Push(st.volume(st.n, d)) })
 	st.n.settled(st.with("volume", 2))
 	st.n.hand.sync()
 	st.n.m.Cut(st.random)
 	s.cutOff()
 	if left := time.Until(expired.Expires()); left > 0 {
+		st.Logf("the machine stays off for %s, until a reservation has ended", left.Round(time.Second))
 		<-time.After(left)
 	}
 

@@ -38,6 +38,15 @@ type found struct {
 	device, slot string
 }
 
+// booted says what is booted: the image of a version, signed by the key, which is nil where none is built in.
+func (f found) booted(version string, key ed25519.PublicKey) string {
+	signed := "signed"
+	if key == nil {
+		signed = "not signed: no key is built in"
+	}
+	return f.String() + ", version " + version + ", " + signed
+}
+
 func (f found) String() string {
 	if f.device == "" {
 		return "the image is in memory"
@@ -45,9 +54,9 @@ func (f found) String() string {
 	return "the image is in slot " + f.slot + " of " + f.device
 }
 
-// builtInKey is the key that images must be signed by; nil without one.
-func builtInKey() (ed25519.PublicKey, error) {
-	text, err := os.ReadFile(keyFile)
+// builtInKey is the key in a file, by which images must be signed; nil without the file.
+func builtInKey(file string) (ed25519.PublicKey, error) {
+	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -166,7 +175,8 @@ func unmounted() string {
 	return "unmounted again"
 }
 
-// check reads the manifest of an image, and checks its signature with the key, which is nil where none is built in.
+// check reads the manifest of an image, checks its signature with the key, which is nil where none is built in, and that the root file
+// system is the manifest's. That the root file system isn't damaged the kernel finds when it reads it.
 func check(folder string, key ed25519.PublicKey) (nodeimage.Manifest, error) {
 	raw, err := readSmall(filepath.Join(folder, nodeimage.ManifestFile))
 	if err != nil {
@@ -181,7 +191,28 @@ func check(folder string, key ed25519.PublicKey) (nodeimage.Manifest, error) {
 			return nodeimage.Manifest{}, err
 		}
 	}
-	return nodeimage.Decode(raw)
+	image, err := nodeimage.Decode(raw)
+	if err != nil {
+		return nodeimage.Manifest{}, err
+	}
+	return image, errors.Wrap(checkRoot(filepath.Join(folder, nodeimage.RootFile), image), "cannot use the image's root file system")
+}
+
+// checkRoot checks the size of a root file system and the root hash of its hash tree.
+func checkRoot(file string, image nodeimage.Manifest) error {
+	root, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	info, err := root.Stat()
+	if err != nil {
+		return err
+	}
+	if want := image.Root.FileBytes(); !info.Mode().IsRegular() || info.Size() != want {
+		return errors.Errorf("%s has %d bytes, must be a file of %d", file, info.Size(), want)
+	}
+	return errors.Wrapf(image.Root.CheckTop(root), "%s isn't of this image", file)
 }
 
 // readSmall reads a file that nobody has vouched for yet.

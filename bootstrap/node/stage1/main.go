@@ -47,7 +47,7 @@ func boot() error {
 	if err != nil {
 		return err
 	}
-	key, err := builtInKey()
+	key, err := builtInKey(keyFile)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func boot() error {
 	if err != nil {
 		return err
 	}
-	say("%s, version %s, %s", found, image.Version, map[bool]string{true: "signed", false: "not signed: no key is built in"}[key != nil])
+	say("%s", found.booted(image.Version, key))
 	if err := mountRoot(found.folder, image.Root); err != nil {
 		return err
 	}

@@ -80,6 +80,23 @@ func (t Tree) Table(device string) string {
 		device, device, BlockBytes, BlockBytes, t.DataBlocks, t.DataBlocks, t.RootHash, t.Salt)
 }
 
+// CheckTop checks the tree's first block in a file against the root hash: it tells the file of another image from one that is damaged, of
+// which the kernel finds each wrong block when it reads it.
+func (t Tree) CheckTop(file io.ReaderAt) error {
+	salt, err := hex.DecodeString(t.Salt)
+	if err != nil {
+		return errors.Wrap(err, "cannot use a hash tree's salt")
+	}
+	top, err := hashes(io.NewSectionReader(file, t.DataBlocks*BlockBytes, BlockBytes), salt)
+	if err != nil {
+		return errors.Wrap(err, "cannot read the hash tree")
+	}
+	if hex.EncodeToString(top) != t.RootHash {
+		return errors.Errorf("its hash tree has the root hash %x, must have %s", top, t.RootHash)
+	}
+	return nil
+}
+
 // Append fills the file up to whole blocks with zeros, and appends the hash tree of all its blocks.
 func Append(path string, salt []byte) (Tree, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -1,6 +1,7 @@
 package verity
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -41,6 +42,35 @@ func TestVeritysetupAgrees(t *testing.T) {
 			fmt.Sprintf("--hash-offset=%d", tree.DataBlocks*BlockBytes)).CombinedOutput()
 		if err != nil {
 			t.Errorf("%d bytes: veritysetup: %v: %s", size, err, out)
+		}
+	}
+}
+
+func TestCheckTop(t *testing.T) {
+	for _, size := range []int{2 * BlockBytes, 300 * BlockBytes} { // one level and two
+		path := file(t, size)
+		tree, err := Append(path, []byte("salt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tree.CheckTop(bytes.NewReader(content)); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		changed := bytes.Clone(content)
+		changed[size] ^= 1
+		for name, wrong := range map[string][]byte{"a changed bit": changed, "no tree": content[:size], "half a block": content[:size+BlockBytes/2]} {
+			if err := tree.CheckTop(bytes.NewReader(wrong)); err == nil {
+				t.Errorf("%d bytes: %s: the tree is right", size, name)
+			}
+		}
+		salted := tree
+		salted.Salt = "00"
+		if err := salted.CheckTop(bytes.NewReader(content)); err == nil {
+			t.Errorf("%d bytes: with another salt the tree is right", size)
 		}
 	}
 }

@@ -70,18 +70,44 @@ func Copy(to, from string) error { return copyFile(to, from) }
 
 // AddSettings puts a file onto the third partition of croft.img, which is for a node's settings.
 func AddSettings(ctx context.Context, image, file string) error {
-	disk, err := os.Open(image)
+	at, err := partition(image, 3)
 	if err != nil {
 		return err
 	}
-	defer disk.Close()
-	// Its entry in the partition table, which begins at the third sector, has its first sector at byte 32.
-	const entry = 2*512 + 2*128 + 32
-	first := make([]byte, 8)
-	if _, err := disk.ReadAt(first, entry); err != nil {
+	return run(ctx, "mcopy", "-o", "-i", at, file, "::")
+}
+
+// ReplaceBoot puts a file in the place of the one at a path on the second partition of croft.img, from which the machine boots.
+func ReplaceBoot(ctx context.Context, image, path, file string) error {
+	at, err := partition(image, 2)
+	if err != nil {
 		return err
 	}
-	return run(ctx, "mcopy", "-o", "-i", fmt.Sprintf("%s@@%d", image, binary.LittleEndian.Uint64(first)*512), file, "::")
+	return run(ctx, "mcopy", "-o", "-i", at, file, "::"+path)
+}
+
+// RemoveBoot removes the file at a path on the second partition of croft.img.
+func RemoveBoot(ctx context.Context, image, path string) error {
+	at, err := partition(image, 2)
+	if err != nil {
+		return err
+	}
+	return run(ctx, "mdel", "-i", at, "::"+path)
+}
+
+// partition names a partition of croft.img to mtools.
+func partition(image string, number int64) (string, error) {
+	disk, err := os.Open(image)
+	if err != nil {
+		return "", err
+	}
+	defer disk.Close()
+	// Its entry in the partition table, which begins at the third sector, has its first sector at byte 32.
+	first := make([]byte, 8)
+	if _, err := disk.ReadAt(first, 2*512+(number-1)*128+32); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s@@%d", image, binary.LittleEndian.Uint64(first)*512), nil
 }
 
 // AddArguments adds arguments for the kernel to an image that GRUB boots, in place: to the variable args of croft.img's grubenv, else to

@@ -24,7 +24,7 @@ import (
 
 func key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed([]byte(strings.Repeat("k", 32))) }
 
-// write makes an image in a folder.
+// write makes an image in a folder. The SBOM isn't there: a node needs none.
 func write(t *testing.T, folder, version string, built int64) {
 	t.Helper()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -52,6 +52,9 @@ func write(t *testing.T, folder, version string, built int64) {
 		}
 		sum := sha256.Sum256(content)
 		m.Files = append(m.Files, nodeimage.File{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])})
+	}
+	if version != "v1" { // the manifest of v1 is an older one
+		m.SBOM = &nodeimage.File{Name: nodeimage.SBOMFile, Size: 1, SHA256: strings.Repeat("ab", 32)}
 	}
 	raw, err := m.Encode()
 	if err != nil {
