@@ -62,6 +62,9 @@ func (st *story) tell() {
 	st.n.hand.sync()
 
 	keptUntil := st.p.cutWhileWriting().Add(-st.mayLose)
+	if st.mayLose == 0 {
+		keptUntil = time.Now() // nothing for which it has answered
+	}
 	st.StopExplorer()
 	if left := time.Until(expired.Expires()); left > 0 {
 		st.Logf("the machine stays off for %s, until a reservation has ended", left.Round(time.Second))

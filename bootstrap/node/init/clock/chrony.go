@@ -159,7 +159,7 @@ func (c *Chrony) Use(ctx context.Context, network []string) error {
 			return err
 		}
 	}
-	if now, err := Trust(); err == nil && !now.Synced {
+	if synced, err := Synced(); err == nil && !synced {
 		return c.order(ctx, "burst 4/8")
 	}
 	return nil

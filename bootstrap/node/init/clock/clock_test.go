@@ -141,21 +141,21 @@ func settle(t *testing.T, what string, is func() bool) {
 	t.Fatalf("it isn't so that %s", what)
 }
 
-func TestTrust(t *testing.T) {
-	got, err := Trust()
-	if err != nil || got.Synced != engine.Synced() {
-		t.Errorf("got %+v, %v; the engine sees %t", got, err, engine.Synced())
+func TestSynced(t *testing.T) {
+	got, err := Synced()
+	if err != nil || got != engine.Synced() {
+		t.Errorf("got %t, %v; the engine sees %t", got, err, engine.Synced())
 	}
 }
 
 // A clock that is certainly wrong is set forward, but stays a day behind what has passed; a time is stored only while the kernel calls the clock right.
 func TestPast(t *testing.T) {
 	build := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	clock, trusted := build, Trusted{}
+	clock, synced := build, false
 	p := NewPast(filepath.Join(t.TempDir(), "time"), build)
 	p.now = func() time.Time { return clock }
 	p.set = func(to time.Time) error { clock = to; return nil }
-	p.trust = func() (Trusted, error) { return trusted, nil }
+	p.synced = func() (bool, error) { return synced, nil }
 	raise := func(from, want time.Time) {
 		t.Helper()
 		clock = from
@@ -172,7 +172,7 @@ func TestPast(t *testing.T) {
 		t.Fatal(err)
 	}
 	raise(old, build.Add(-behind))
-	trusted.Synced, clock = true, build.Add(72*time.Hour)
+	synced, clock = true, build.Add(72*time.Hour)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := p.Keep(ctx, zerolog.Nop()); err != nil {

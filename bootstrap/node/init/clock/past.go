@@ -29,12 +29,12 @@ type Past struct {
 	// Tests have a clock of their own.
 	now   func() time.Time
 	set   func(time.Time) error
-	trust func() (Trusted, error)
+	synced func() (bool, error)
 }
 
 // NewPast makes the knowledge of times that have passed. build may be zero.
 func NewPast(file string, build time.Time) *Past {
-	return &Past{File: file, Build: build, now: time.Now, set: setClock, trust: Trust}
+	return &Past{File: file, Build: build, now: time.Now, set: setClock, synced: Synced}
 }
 
 // Raise sets a clock forward that is certainly wrong: of a machine whose battery is empty, it starts in 1970 or in the year of its
@@ -76,8 +76,8 @@ func (p *Past) read() (time.Time, error) {
 
 // Store stores the time if the kernel calls the clock right. It is to be called before the machine is switched off; Keep calls it each hour.
 func (p *Past) Store() error {
-	now, err := p.trust()
-	if err != nil || !now.Synced {
+	synced, err := p.synced()
+	if err != nil || !synced {
 		return err
 	}
 	return atomicfile.WriteFile(p.File, []byte(p.now().UTC().Format(time.RFC3339)+"\n"), 0o600)
