@@ -27,8 +27,8 @@ type Past struct {
 	File  string
 	Build time.Time
 	// Tests have a clock of their own.
-	now   func() time.Time
-	set   func(time.Time) error
+	now    func() time.Time
+	set    func(time.Time) error
 	synced func() (bool, error)
 }
 
