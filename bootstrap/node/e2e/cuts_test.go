@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -118,6 +120,26 @@ func (f *flow) counts() map[string]int64 {
 	return out
 }
 
+// take holds that each wanted zdb namespace takes a key, and gives it back.
+func (f *flow) take() {
+	f.s.Helper()
+	for _, r := range f.wanted {
+		if r.Type != workload.TypeZDB {
+			continue
+		}
+		conn, err := f.p.openNamespace(r)
+		if err != nil {
+			f.s.Errorf("namespace %s can't be opened: %v", r.ID, err)
+			continue
+		}
+		_, set := conn.Do("SET", "after", r.ID)
+		if got, err := redis.String(conn.Do("GET", "after")); set != nil || err != nil || got != r.ID {
+			f.s.Errorf("namespace %s has %q (%v, %v), want %q", r.ID, got, set, err, r.ID)
+		}
+		conn.Close()
+	}
+}
+
 // TestPowerCuts cuts the power at random moments while reservations flow. In the end all is as it was asked for.
 func TestPowerCuts(t *testing.T) {
 	s := newSite(t)
@@ -154,6 +176,7 @@ func TestPowerCuts(t *testing.T) {
 		s.Result(r, workload.StateDeleted)
 	}
 	n.settled(f.counts())
+	f.take()
 	if counts := f.counts(); counts[string(workload.TypeContainer)] > 1 {
 		s.until("the last container answers", func() error {
 			_, err := s.Do(s.laptop.Path(), http.MethodGet, page(p.spareIP, "/"), "", 10*time.Second)

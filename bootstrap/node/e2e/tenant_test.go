@@ -179,8 +179,10 @@ func (p *place) reaches(other *place) time.Duration {
 }
 
 // openZDB connects to the namespace, at the node's own address.
-func (p *place) openZDB() (redis.Conn, error) {
-	at := p.s.ZDBResult(p.zdb)
+func (p *place) openZDB() (redis.Conn, error) { return p.openNamespace(p.zdb) }
+
+func (p *place) openNamespace(r *workload.Reservation) (redis.Conn, error) {
+	at := p.s.ZDBResult(r)
 	address := nodetest.ZDBAddress(workload.ZDBResult{IP: p.n.ip, Port: at.Port})
 	return p.s.SelectZDB(p.s.laptop.Path(), address, at.Namespace, password)
 }
