@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -36,7 +37,7 @@ func (z *ZDBPlacement) Get(namespace string) (string, bool) {
 		return "", false
 	}
 	if err == nil {
-		if container := containerOf(rec); container != "" {
+		if container := resultOf(rec).Container; container != "" {
 			return container, true
 		}
 	}
@@ -61,12 +62,10 @@ func (z *ZDBPlacement) All() (map[string]zdb.Home, error) {
 	defer z.mu.Unlock()
 	out := map[string]zdb.Home{}
 	for _, rec := range recs {
-		container := containerOf(rec)
-		if container == "" {
-			container = z.set[rec.ID()]
-		}
+		told := resultOf(rec)
+		container := cmp.Or(told.Container, z.set[rec.ID()])
 		if container != "" {
-			out[rec.ID()] = zdb.Home{Container: container, Reservation: rec.Reservation}
+			out[rec.ID()] = zdb.Home{Container: container, Reservation: rec.Reservation, Address: told.IP}
 		}
 	}
 	return out, nil
@@ -86,16 +85,12 @@ func isZDB(rec store.Record) bool {
 	return rec.Reservation.Type == workload.TypeZDB && !rec.Tombstone()
 }
 
-// containerOf is the container in the newest result, empty unless that result is StateOK.
-func containerOf(rec store.Record) string {
-	if rec.Result == nil || rec.Result.State != workload.StateOK {
-		return ""
+// resultOf is what the newest result tells, nothing unless that is StateOK.
+func resultOf(rec store.Record) (result workload.ZDBResult) {
+	if rec.Result == nil || rec.Result.State != workload.StateOK || json.Unmarshal(rec.Result.Data, &result) != nil {
+		return workload.ZDBResult{}
 	}
-	var result workload.ZDBResult
-	if json.Unmarshal(rec.Result.Data, &result) != nil {
-		return ""
-	}
-	return result.Container
+	return result
 }
 
 // contextHomes asks the ZDBMapping of a context first.

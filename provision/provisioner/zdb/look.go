@@ -1,6 +1,7 @@
 package zdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,7 +83,7 @@ func (p *Provisioner) state(ctx context.Context, v view, homes map[string]Home, 
 			case known && fault != "":
 				one.Drift = fault
 			case known: // else it is an orphan, or still being made
-				one.Drift = differs(home.Reservation, n)
+				one.Drift = cmp.Or(differs(home.Reservation, n), moved(v.servers[id], home.Address))
 			}
 			seen[labelOf(n)] = one
 		}

@@ -31,6 +31,12 @@ func TestLookReportsDifferences(t *testing.T) {
 		"its size was changed":    {change(func(n *node.ZDBNamespaceSpec) { n.Size = gib }), "its size is 1073741824 bytes, must be 2147483648"},
 		"it was made public":      {change(func(n *node.ZDBNamespaceSpec) { n.Public = true }), "public is true, must be false"},
 		"it was given a password": {change(func(n *node.ZDBNamespaceSpec) { n.Password = "x" }), "password protection is true, must be false"},
+		"the node has moved":      {func(f *world) { f.homes["2-1"] = told(f, "203.0.113.99") }, "its user was told the address 203.0.113.99, the node has "},
+		"told its IPv6": {func(f *world) {
+			f.ZDB.SetAddresses("203.0.113.1", "2001:db8::1")
+			f.homes["2-1"] = told(f, "2001:db8::1")
+		}, ""},
+		"no network": {func(f *world) { f.homes["2-1"] = told(f, "203.0.113.99"); f.ZDB.SetAddresses("", "") }, ""},
 		"zdb doesn't list": {func(f *world) { f.Fail("ZDB.List", node.Errorf(node.Transient, "no answer")) },
 			"its zdb doesn't answer: no answer"},
 	} {
@@ -63,6 +69,13 @@ func TestLookReportsDifferences(t *testing.T) {
 			}
 		})
 	}
+}
+
+// told is the home of 2-1 whose user was told an address.
+func told(f *world, address string) zdb.Home {
+	home := f.homes["2-1"]
+	home.Address = address
+	return home
 }
 
 // only returns the single label and state seen for an ID.

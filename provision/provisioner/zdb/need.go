@@ -62,4 +62,6 @@ type Homes interface {
 type Home struct {
 	Container   string
 	Reservation *workload.Reservation
+	// Address is the IP address that its user was told; empty when the newest answer tells none.
+	Address string
 }

@@ -5,9 +5,11 @@
 package zdb
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -154,6 +156,12 @@ func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*
 	}
 	var undo provisioner.Undo
 	result, err := p.make(ctx, at, want, &undo)
+	if errors.Is(err, errNoAddress) {
+		// One that its user has goes on running: the network comes back.
+		if told, werr := p.Homes.Was(r.ID); told || werr != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
 		err = undo.Rollback(ctx, err)
 		if node.KindOf(err).Final() {
@@ -171,12 +179,9 @@ func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *prov
 	if err != nil {
 		return nil, err
 	}
-	address := in.IPv4
-	if address == "" {
-		address = in.IPv6
-	}
-	if address == "" {
-		return nil, node.Errorf(node.Transient, "the node has no address at which it can be reached")
+	address, err := p.address(in.ZDBServer, want.namespace.Name)
+	if err != nil {
+		return nil, err
 	}
 	all, err := p.Namespaces.List(ctx, at.id())
 	if err != nil {
@@ -211,6 +216,33 @@ func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *prov
 		return nil, err
 	}
 	return &workload.ZDBResult{Namespace: spec.Name, IP: address, Port: uint(in.Port), Container: at.id()}, nil
+}
+
+// errNoAddress: without a network nobody reaches the node.
+var errNoAddress = node.Errorf(node.Transient, "the node has no address at which it can be reached")
+
+// address is where users reach a zdb. A node that was started without a network keeps to the address that the namespace's user was told, until it has one.
+func (p *servers) address(s node.ZDBServer, namespace string) (string, error) {
+	if now := cmp.Or(s.IPv4, s.IPv6); now != "" {
+		return now, nil
+	}
+	homes, err := p.Homes.All()
+	if err != nil {
+		return "", err
+	}
+	if told := homes[namespace].Address; told != "" {
+		return told, nil
+	}
+	return "", errNoAddress
+}
+
+// moved says that a zdb is reached at another address than the namespace's user was told; empty while it has none.
+func moved(s node.ZDBServer, told string) string {
+	now := cmp.Or(s.IPv4, s.IPv6)
+	if now == "" || told == "" || told == s.IPv4 || told == s.IPv6 {
+		return ""
+	}
+	return fmt.Sprintf("its user was told the address %s, the node has %s", told, now)
 }
 
 // Stop shuts a namespace that has expired but whose data must stay for now: it

@@ -118,6 +118,29 @@ func TestANodeWithoutIPv4TellsItsIPv6(t *testing.T) {
 	}
 }
 
+// TestANodeWithoutANetworkBringsItsNamespacesBack: after a boot the zdb container is gone, and the node has no address yet.
+func TestANodeWithoutANetworkBringsItsNamespacesBack(t *testing.T) {
+	for _, told := range []string{"203.0.113.9", ""} {
+		f := newWorld(t)
+		r := f.reservation("2-1", aNamespace(""))
+		f.provision("2-1", aNamespace(""))
+		f.homes["2-1"], f.was["2-1"] = zdb.Home{Container: box, Reservation: r, Address: told}, true
+		f.Containers.Reboot()
+		f.ZDB.SetAddresses("", "")
+		raw, err := f.provisioner().Provision(context.Background(), r)
+		var result workload.ZDBResult
+		switch _ = json.Unmarshal(raw, &result); {
+		case told != "" && (err != nil || result.IP != told):
+			t.Errorf("the result is %s, %v; want the address that its user was told, %s", raw, err, told)
+		case told == "" && node.KindOf(err) != node.Transient:
+			t.Errorf("with no address that its user was told: %s, %v", raw, err)
+		}
+		if c, err := f.Containers.Inspect(box); err != nil || c.State != node.ContainerRunning {
+			t.Errorf("told %q: its container is %+v, %v", told, c, err)
+		}
+	}
+}
+
 func TestOnceMoreIsTheSame(t *testing.T) {
 	f := newWorld(t)
 	first := f.provision("2-1", aNamespace(""))
