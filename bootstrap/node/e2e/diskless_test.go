@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDiskless has a machine without a disk run workloads from its memory, and be another node after a power cut.
+// TestDiskless has a machine without a disk run a container from its memory, and be another node after a power cut.
 func TestDiskless(t *testing.T) {
 	s := newSite(t)
 	st := newStory(s, options{boot: direct(t), diskless: true})
@@ -16,9 +16,7 @@ func TestDiskless(t *testing.T) {
 	st.u = newTenant(s, st.n)
 	st.p = st.u.places[0]
 	st.p.answers()
-	st.p.note("in memory")
-	st.p.noted("in memory")
-	st.n.settled(st.counts)
+	st.n.settled(map[string]int64{"network": 1, "container": 1})
 	first := st.n.ID
 	st.n.m.Cut(st.random)
 	st.n.m.PowerOn()

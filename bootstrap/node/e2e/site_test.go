@@ -23,7 +23,6 @@ import (
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/internal/testing/vmguest"
 	"github.com/croft-edge/croft/pkg/explorer"
-	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // The site's services, beside the explorer.
@@ -93,9 +92,10 @@ type node struct {
 	// disks are the empty ones, foreign is another with somebody's files, whose checksum is sum.
 	disks        []string
 	foreign, sum string
-	// kind is the type of its pool.
-	kind workload.DeviceType
 }
+
+// diskless reports whether the node has no disks.
+func (n *node) diskless() bool { return len(n.disks) == 0 }
 
 // options say how a node differs from others.
 type options struct {
@@ -144,7 +144,7 @@ func (s *site) medium(name string) string {
 // node makes a node that is switched off.
 func (s *site) node(name, ip string, o options) *node {
 	s.Helper()
-	n := &node{s: s, ip: ip, hand: handAt(s, ip), kind: emulated}
+	n := &node{s: s, ip: ip, hand: handAt(s, ip)}
 	c := machine.Config{Name: name, Dir: s.Path(name), Keep: *keep, Boot: o.boot}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		s.Fatal(err)
@@ -160,7 +160,7 @@ func (s *site) node(name, ip string, o options) *node {
 		c.Namespace, c.Network = s.Host(name, ip), machine.Network{TCP: []int{machine.AgentPort, door, firstZDB, firstZDB + 1}, UDP: []int{wireGuard}}
 	}
 	if o.diskless {
-		n.kind, c.MemoryMiB = workload.SSD, 8192 // a quarter of it is the pool
+		c.MemoryMiB = 12288 // a quarter of it is the pool
 	} else {
 		c.Disks = n.makeDisks(c.Dir)
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -90,13 +91,17 @@ const emulated = workload.HDD
 // volume is a reservation for a volume of 1 GiB.
 func (s *site) volume(n *node, d time.Duration) *workload.Reservation {
 	s.Helper()
-	return s.VolumeOn(n.kind, n.ID, 1, d)
+	return s.VolumeOn(emulated, n.ID, 1, d)
 }
 
 // reserve reserves all but the network.
 func (p *place) reserve() {
 	s := p.s
 	s.Helper()
+	if p.n.diskless() { // its pool has room for a container alone
+		p.container = s.Push(p.server(p.ip))
+		return
+	}
 	p.volume = s.Push(s.volume(p.n, lasting))
 	p.container = s.Push(p.server(p.ip, nodetest.Mount(p.volume, "/data")))
 	p.zdb = s.Push(p.namespace())
@@ -114,7 +119,7 @@ func (p *place) server(ip string, mounts ...workload.Mount) *workload.Reservatio
 // namespace is a reservation for a zdb namespace of 1 GiB.
 func (p *place) namespace() *workload.Reservation {
 	p.s.Helper()
-	return p.lasting(p.s.ZDB(p.n.Node, func(z *workload.ZDB) { z.PlainPassword, z.DiskType = password, p.n.kind }))
+	return p.lasting(p.s.ZDB(p.n.Node, func(z *workload.ZDB) { z.PlainPassword, z.DiskType = password, emulated }))
 }
 
 // lasting signs a reservation anew, for longer.
@@ -126,7 +131,8 @@ func (p *place) lasting(r *workload.Reservation) *workload.Reservation {
 }
 
 func (p *place) all() []*workload.Reservation {
-	return []*workload.Reservation{p.network, p.volume, p.container, p.zdb}
+	all := []*workload.Reservation{p.network, p.volume, p.container, p.zdb}
+	return slices.DeleteFunc(all, func(r *workload.Reservation) bool { return r == nil })
 }
 
 // url is a page of the container's server.

@@ -25,8 +25,11 @@ const (
 
 // states are the folders whose content survives a reboot, by their names in the state.
 func states() map[string]string {
-	return map[string]string{"croft": "/var/lib/croft", "containerd": "/var/lib/containerd", "log": "/var/log", "init": "/var/lib/init"}
+	return map[string]string{"croft": "/var/lib/croft", imagesName: "/var/lib/containerd", "log": "/var/log", "init": "/var/lib/init"}
 }
+
+// imagesName is the name of the state's folder with containers' images and their layers.
+const imagesName = "containerd"
 
 // kernelMount is a file system of the kernel's own.
 type kernelMount struct {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/bootstrap/node/init/disks"
+	"github.com/croft-edge/croft/bootstrap/node/init/memdisk"
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/nodeimage"
 	"github.com/croft-edge/croft/modules/storage"
@@ -82,7 +83,7 @@ func (m *machine) openState(ctx context.Context) error {
 		found, err := s.look(ctx)
 		if found != nil && err == nil {
 			m.disks.Store(found)
-			return m.takeState(found)
+			return m.takeState(ctx, found)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -199,24 +200,28 @@ func marks(folder string) (out []disks.Mark, err error) {
 }
 
 // takeState binds the folders of the state to their places, and has logs written there. Without a disk it is in memory.
-func (m *machine) takeState(d *diskState) error {
-	path := d.path
-	if d.diskless() {
-		path = stateAt
-		mounted, err := mounts.Read()
-		if err != nil {
-			return err
-		}
-		// An earlier life of init may have mounted it.
-		if _, there := mounted.At(stateAt); there {
-			return m.useState(path)
-		}
+func (m *machine) takeState(ctx context.Context, d *diskState) error {
+	if !d.diskless() {
+		return m.useState(d.path)
+	}
+	mounted, err := mounts.Read()
+	if err != nil {
+		return err
+	}
+	// An earlier life of init may have mounted it.
+	if _, there := mounted.At(stateAt); !there {
 		if err := unix.Mount("tmpfs", stateAt, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=75%"); err != nil {
 			return errors.Wrap(err, "cannot keep the node's state in memory")
 		}
 	}
-	return m.useState(path)
+	if err := memdisk.Mount(ctx, stateAt+"/images", stateAt+"/"+imagesName, int64(d.memoryPool())); err != nil {
+		return err
+	}
+	return m.useState(stateAt)
 }
+
+// memoryPool is the size in bytes of the pool in memory, and of the file system with containers' images there.
+func (d *diskState) memoryPool() uint64 { return max(d.plan.MemoryPool, leastPool) }
 
 // useState binds the folders of the state that is mounted there.
 func (m *machine) useState(path string) error {
@@ -230,7 +235,7 @@ func (m *machine) useState(path string) error {
 // settings are the settings of croftd about disks.
 func (d *diskState) settings() map[string]string {
 	if d.diskless() {
-		return map[string]string{"pool-size": strconv.FormatUint(max(d.plan.MemoryPool, leastPool)>>20, 10) + "MiB"}
+		return map[string]string{"pool-size": strconv.FormatUint(d.memoryPool()>>20, 10) + "MiB"}
 	}
 	out := map[string]string{"disk": strings.Join(d.plan.Disk, ",")}
 	if len(d.plan.Wipe) > 0 {
