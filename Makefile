@@ -92,9 +92,9 @@ test-boot-more: setup-tests image ## every medium's boot loader, two booted node
 	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(Pair|Offline|Diskless|Signature|Upgrade|Budgets|Watchdog)$$' -timeout 60m $(BOOT_FLAGS)
 
 .PHONY: test-boot-long
-test-boot-long: setup-tests image ## 20 power cuts at random moments while reservations flow, and an image that is never ready; half an hour
+test-boot-long: setup-tests image ## 20 power cuts at random moments while reservations flow, an image that is never ready, an engine that stays stuck; 45 minutes
 	@bootstrap/setup $(BOOT_PACKAGES)
-	@$(TRIMPATH); $(BOOT_TEST) -tags boot,long -run '^Test(PowerCuts|NeverReady)$$' -timeout 60m $(BOOT_FLAGS)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot,long -run '^Test(PowerCuts|NeverReady|StuckEngine)$$' -timeout 60m $(BOOT_FLAGS)
 
 # The modules' tests in a booted node of bin/node. ACCEL=-kvm where QEMU can use KVM: without it this takes more than an
 # hour; ACCEL=-single for the image of KERNEL=6.12 without it.

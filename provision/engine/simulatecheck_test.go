@@ -330,7 +330,7 @@ func (s *simulation) quietRecord(rec store.Record, wanted map[string]workload.Ha
 			s.fail("it should be on the node: %s", describe(rec))
 		}
 	case lifecycle.Leaving, lifecycle.Stopping, lifecycle.Blocked:
-		if !s.modules.users(key) {
+		if !s.modules.users(key) || thing == nil && !s.node.desk.uses.InUse(rec) {
 			s.fail("it should have gone: %s", describe(rec))
 		}
 	}

@@ -28,11 +28,11 @@ func TestStuckEngine(t *testing.T) {
 			return nil
 		}
 		if engine, ok := st.n.hand.the("croftd", "provision"); ok && !stopped[engine.is()] {
+			st.n.hand.signal(engine, syscall.SIGSTOP) // before it turns
+			stopped[engine.is()] = true
 			if now := st.running(); now != runs {
 				t.Errorf("the workloads were %s, they are %s", runs, now)
 			}
-			st.n.hand.signal(engine, syscall.SIGSTOP)
-			stopped[engine.is()] = true
 		}
 		return fmt.Errorf("%d processes of the engine were stopped", len(stopped))
 	})

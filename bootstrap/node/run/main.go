@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/croft-edge/croft/modules/vm/qemu"
 )
 
 const (
@@ -33,6 +35,8 @@ type config struct {
 	bin, image, parameters string
 	memory                 int
 	kvm                    bool
+	// clock are the kernel's parameters about the clock of an emulated machine.
+	clock string
 }
 
 func main() {
@@ -82,11 +86,18 @@ func run(ctx context.Context, c config) error {
 	}()
 	fmt.Printf("The explorer is at http://127.0.0.1:%s: croft --explorer http://127.0.0.1:%s nodes\n", port, port)
 	fmt.Println("Keys of the node's console: Enter, l, r, p. Ctrl-A X cuts the power; make run-vm boots again.")
-	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", arguments(c, disk, port)...)
-	qemu.Stdin, qemu.Stdout, qemu.Stderr = os.Stdin, os.Stdout, os.Stderr
-	qemu.Cancel = func() error { return qemu.Process.Signal(syscall.SIGTERM) }
-	qemu.WaitDelay = 10 * time.Second
-	err = qemu.Run()
+	if !c.kvm {
+		khz, err := qemu.ClockKHz(ctx, qemu.TCG)
+		if err != nil {
+			return err
+		}
+		c.clock = qemu.SteadyClock(khz)
+	}
+	machine := exec.CommandContext(ctx, "qemu-system-x86_64", arguments(c, disk, port)...)
+	machine.Stdin, machine.Stdout, machine.Stderr = os.Stdin, os.Stdout, os.Stderr
+	machine.Cancel = func() error { return machine.Process.Signal(syscall.SIGTERM) }
+	machine.WaitDelay = 10 * time.Second
+	err = machine.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() != nil {
 		return nil
@@ -99,8 +110,7 @@ func arguments(c config, disk, port string) []string {
 	line := "console=ttyS0 quiet panic=10 cryptomgr.notests croft.disks=empty croft.farm=1 croft.explorer=http://" + host + ":" + port
 	accelerator := []string{"-accel", "kvm", "-cpu", "host"}
 	if !c.kvm {
-		// Measuring the clock against emulated timers hangs on a busy machine.
-		line += " tsc_early_khz=2000000"
+		line += " " + c.clock
 		accelerator = []string{"-accel", "tcg,thread=multi"}
 	}
 	if c.parameters != "" {

@@ -9,6 +9,8 @@ const (
 	// restartAfter is how long the engine may be stuck before its process is started again, rebootAfter before the machine is.
 	restartAfter = 2 * time.Minute
 	rebootAfter  = 10 * time.Minute
+	// longestGap is how long a process that was ended may take to start again. One that takes longer isn't stuck any more: it ends by itself.
+	longestGap = time.Minute
 	// firstReboot is how long after its start a machine is left running whose engine has never turned: starting it again didn't help, and its
 	// operator should find it running.
 	firstReboot = time.Hour
@@ -40,7 +42,7 @@ type Judge struct {
 // isn't stuck: it is started again anyway, and starting the machine again wouldn't mend it. The gap after a process that was ended because it was stuck
 // forgives nothing.
 func (j Judge) See(now time.Time, uptime time.Duration, runs, turns bool) (Judge, Action) {
-	if !runs && j.ended {
+	if !runs && j.ended && now.Sub(j.restarted) <= longestGap {
 		return j, Nothing
 	}
 	if turns || !runs {

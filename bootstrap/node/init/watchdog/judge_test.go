@@ -79,6 +79,19 @@ func TestAProcessThatEndsByItselfIsNotStuck(t *testing.T) {
 	}
 }
 
+// TestAProcessThatDoesNotComeBackIsNotStuck: an engine that was ended, and ends by itself at each start since, is given its time when it runs again.
+func TestAProcessThatDoesNotComeBackIsNotStuck(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	j, wanted := run(Judge{turned: true}, start, 0, 2*time.Minute, true, false)
+	if len(wanted[RestartEngine]) != 1 {
+		t.Fatalf("%v", wanted)
+	}
+	j, _ = run(j, start.Add(2*time.Minute+time.Second), 0, 20*time.Minute, false, false)
+	if _, wanted := run(j, start.Add(23*time.Minute), 0, time.Minute, true, false); len(wanted) != 0 {
+		t.Errorf("%v", wanted)
+	}
+}
+
 // TestOneTurnForgives holds that one turn ends all patience that was used up.
 func TestOneTurnForgives(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,13 +61,29 @@ func runPackage(out io.Writer, plan wire.Plan, p wire.Package) {
 	cmd := exec.CommandContext(ctx, filepath.Join(wire.TestsAt, p.Test), args...)
 	cmd.Dir = filepath.Join(wire.SourceAt, p.Folder)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
-	cmd.Stdout, cmd.Stderr = out, out
+	none := &finder{next: out, text: []byte("testing: warning: no tests to run")}
+	cmd.Stdout, cmd.Stderr = none, none
 	cmd.WaitDelay = time.Minute
 	err := cmd.Run()
 	took := time.Since(began).Seconds()
+	if err == nil && p.Run != "" && none.found {
+		err = fmt.Errorf("no test's name matches %q", p.Run)
+	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		fmt.Fprintf(out, "%v\nFAIL\t%s/%s\t%.1fs\n", err, plan.Path, p.Folder, took)
 		return
 	}
 	fmt.Fprintf(out, "ok  \t%s/%s\t%.1fs\n", plan.Path, p.Folder, took)
+}
+
+// finder passes on what it is given, and notices a text in one piece of it.
+type finder struct {
+	next  io.Writer
+	text  []byte
+	found bool
+}
+
+func (f *finder) Write(b []byte) (int, error) {
+	f.found = f.found || bytes.Contains(b, f.text)
+	return f.next.Write(b)
 }
