@@ -13,14 +13,13 @@ import (
 
 // The superblocks' places and layout (btrfs_tree.h; disk-io.h of btrfs-progs has the magic of an unfinished one).
 const (
-	superOffset  = 64 << 10
-	secondOffset = 64 << 20
-	thirdOffset  = 256 << 30
+	// SuperOffset and SuperSize are the place of the superblock; Copies has those of its copies.
+	SuperOffset = 64 << 10
+	SuperSize   = 4096
 
 	wholeMagic      = "_BHRfS_M"
 	unfinishedMagic = "!BHRfS_M"
 
-	superSize  = 4096
 	superUUID  = 0x20
 	superMagic = 0x40
 	superLabel = 0x12b
@@ -33,18 +32,21 @@ type Super struct {
 	Label string
 }
 
+// Copies are the offsets at which a large enough device has copies of the superblock.
+func Copies() []int64 { return []int64{64 << 20, 256 << 30} }
+
 // ReadSuper reads the superblock on an unmounted device or image. NotExist
 // when there is none.
-func ReadSuper(path string) (Super, error) { return readSuper(path, wholeMagic, superOffset) }
+func ReadSuper(path string) (Super, error) { return readSuper(path, wholeMagic, SuperOffset) }
 
 // ReadCopy reads the first copy of the superblock that is there: a file system whose superblock is damaged has them still, and can be
 // repaired. NotExist when there is none.
 func ReadCopy(path string) (Super, error) {
-	return readSuper(path, wholeMagic, secondOffset, thirdOffset)
+	return readSuper(path, wholeMagic, Copies()...)
 }
 
 // ReadUnfinished reads the superblock that a device has while mkfs.btrfs works on it. NotExist when it has another one, or none.
-func ReadUnfinished(path string) (Super, error) { return readSuper(path, unfinishedMagic, superOffset) }
+func ReadUnfinished(path string) (Super, error) { return readSuper(path, unfinishedMagic, SuperOffset) }
 
 // readSuper reads the first superblock with that magic at one of the offsets.
 func readSuper(path, magic string, offsets ...int64) (Super, error) {
@@ -53,7 +55,7 @@ func readSuper(path, magic string, offsets ...int64) (Super, error) {
 		return Super{}, Wrap(err, "cannot read superblock of %s", path)
 	}
 	defer f.Close()
-	block := make([]byte, superSize)
+	block := make([]byte, SuperSize)
 	for _, at := range offsets {
 		_, err = f.ReadAt(block, at)
 		if errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -18,8 +19,8 @@ import (
 // Damaged begins what Probe finds where a btrfs has lost its superblock.
 const Damaged = "a damaged btrfs"
 
-// Probe names the content of a disk; empty when there is none. It only reads, and of a large disk only parts (spans). What can't be read is
-// an error: it may be anything.
+// Probe names the content of a disk; empty when there is none. It only reads, and of a large disk only parts (spans). A disk of which
+// signatures or superblocks can't be read is an error: it may be a pool. Where other parts can't be read, there is content.
 func Probe(ctx context.Context, disk string) (string, error) {
 	if err := checkUnused(disk); err != nil {
 		return "", err
@@ -39,6 +40,10 @@ func Probe(ctx context.Context, disk string) (string, error) {
 	return content(ctx, disk)
 }
 
+// claim is held while a disk is opened for this process alone: by two names of a disk, or by those of a disk and its partition, it can be
+// looked at twice at a time.
+var claim sync.Mutex
+
 // checkUnused refuses a path that isn't a disk, and a disk in use.
 func checkUnused(disk string) error {
 	info, err := os.Stat(disk)
@@ -50,6 +55,8 @@ func checkUnused(disk string) error {
 	}
 	// The kernel gives this to one alone: not while it is mounted, swapped to,
 	// or part of a RAID.
+	claim.Lock()
+	defer claim.Unlock()
 	f, err := os.OpenFile(disk, os.O_RDONLY|unix.O_EXCL, 0)
 	if err != nil {
 		return node.WithKind(node.Busy, errors.Wrap(err, "cannot use disk"))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/rs/zerolog"
@@ -52,12 +53,15 @@ type Found struct {
 	What string
 }
 
+// atOnce is how many disks are looked at at a time. An empty hard disk takes seconds: hundreds of places on it are read.
+const atOnce = 8
+
 // LookAll looks at the disks of those paths. Of two disks with the same file system, neither is known: btrfs would take the one for the
 // other. mounts is the folder below which the node mounts pools.
 func LookAll(ctx context.Context, disks []string, mounts string) []Found {
 	all, first := make([]Found, len(disks)), map[string]int{}
+	beside(len(disks), func(i int) { all[i] = super(disks[i]) })
 	for i, disk := range disks {
-		all[i] = super(disk)
 		if all[i].UUID == "" {
 			continue
 		}
@@ -69,12 +73,28 @@ func LookAll(ctx context.Context, disks []string, mounts string) []Found {
 		all[i].Kind, all[i].What = Copy, "the same file system as "+disks[before]+": one is a copy"
 		all[before].Kind, all[before].What = Copy, "the same file system as "+disk+": one is a copy"
 	}
-	for i := range all {
-		if all[i].Kind == "" {
-			all[i].look(ctx, mounts)
-		}
+	// The pools come first: while a disk is looked at for other content, its partitions can't be mounted.
+	for _, pools := range []bool{true, false} {
+		beside(len(all), func(i int) {
+			if all[i].Kind == "" && (all[i].Pool != "") == pools {
+				all[i].look(ctx, mounts)
+			}
+		})
 	}
 	return all
+}
+
+// beside calls a function for each of count disks, for atOnce of them at a time.
+func beside(count int, each func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i := range count {
+		group.Go(func() error {
+			each(i)
+			return nil
+		})
+	}
+	_ = group.Wait() // none fails
 }
 
 // super reads what a disk's superblock says. The kind is empty if the rest has to be looked at.
