@@ -55,6 +55,26 @@ func (st *story) killParts() {
 	}
 	st.n.settled(st.counts)
 	st.works()
+	st.reaps()
+}
+
+// reaps holds that process 1 reaps a process whose parent has ended, and that nothing else is left unreaped.
+func (st *story) reaps() {
+	st.Helper()
+	orphan, err := st.n.hand.tryRun("sh", "-c", "sleep 2 >/dev/null 2>&1 & echo $!")
+	st.must(err)
+	st.until("all processes that have ended are reaped", func() error {
+		all, err := st.n.hand.tryRun("sh", "-c", "cat /proc/[0-9]*/stat")
+		if err != nil && all.Output == "" {
+			return err
+		}
+		for line := range strings.Lines(all.Output) {
+			if strings.Contains(line, ") Z ") || strings.HasPrefix(line, strings.TrimSpace(orphan.Output)+" ") {
+				return fmt.Errorf("this isn't reaped: %s", line)
+			}
+		}
+		return nil
+	})
 }
 
 // part is the process of a part. Of redis the arguments are a title that it gives itself.
