@@ -359,14 +359,24 @@ func TestMountsOfAnEarlierCroftAreRemoved(t *testing.T) {
 	}
 }
 
+// mountShared mounts a file system on a folder, below which mounts propagate. It is no tmpfs, which can't be ID-mapped before Linux 6.3.
+func mountShared(t *testing.T, dir string, mode os.FileMode) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "disk")
+	must(t, os.WriteFile(file, nil, 0o600))
+	must(t, os.Truncate(file, 64<<20))
+	command(t, "mkfs.ext4", "-q", file)
+	command(t, "mount", "-o", "loop", file, dir)
+	must(t, os.Chmod(dir, mode))
+	must(t, unix.Mount("", dir, "", unix.MS_SHARED, ""))
+}
+
 func TestStoreMountsAreNotPropagated(t *testing.T) {
 	w := &world{t: t, dir: folder(t), log: &bytes.Buffer{}}
-	must(t, unix.Mount("croft", w.dir, "tmpfs", 0, "mode=711"))
-	must(t, unix.Mount("", w.dir, "", unix.MS_SHARED, ""))
+	mountShared(t, w.dir, 0o711)
 	w.open()
 	volumes := w.folderIn("volumes")
-	must(t, unix.Mount("croft", volumes, "tmpfs", 0, "mode=755"))
-	must(t, unix.Mount("", volumes, "", unix.MS_SHARED, ""))
+	mountShared(t, volumes, 0o755)
 	s := w.spec("1-1")
 	s.Binds = []Bind{{Source: w.folderIn("volumes/a"), Target: "/a", Mapped: true}, {Source: w.folderIn("volumes/b"), Target: "/a/b", Mapped: true}}
 	w.make(s)
@@ -387,8 +397,7 @@ func TestStoreMountsAreNotPropagated(t *testing.T) {
 // TestAnUnmountReachesSpaces: a pool that the node unmounts isn't kept in use by containers that are being created.
 func TestAnUnmountReachesSpaces(t *testing.T) {
 	w := &world{t: t, dir: folder(t), log: &bytes.Buffer{}}
-	must(t, unix.Mount("croft", w.dir, "tmpfs", 0, "mode=711"))
-	must(t, unix.Mount("", w.dir, "", unix.MS_SHARED, "")) // as systemd makes the machine's root
+	mountShared(t, w.dir, 0o711) // as systemd makes the machine's root
 	w.open()
 	pool := w.folderIn("pool")
 	must(t, unix.Mount("croft", pool, "tmpfs", 0, "mode=755"))

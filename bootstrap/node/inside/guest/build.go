@@ -5,27 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/croft-edge/croft/bootstrap/node/inside/wire"
 )
 
-// build has the host build a program: it does what go build with the option -o does.
+// build has the host build programs: it does what go build with the option -o does. Several programs go into the folder -o, each under the name
+// of its package.
 func build(args []string) error {
-	request := wire.Request{ID: rand.Text()}
+	var flags, packages []string
 	out := ""
 	for i := 0; i < len(args); i++ {
-		if args[i] == "-o" && i+1 < len(args) {
+		switch {
+		case args[i] == "-o" && i+1 < len(args):
 			out = args[i+1]
 			i++
-			continue
+		case strings.HasPrefix(args[i], modulePath+"/"):
+			packages = append(packages, args[i])
+		default:
+			flags = append(flags, args[i])
 		}
-		request.Arguments = append(request.Arguments, args[i])
 	}
 	if len(args) == 0 || args[0] != "build" || out == "" {
 		return fmt.Errorf("cannot run go %q: in a booted node it is go build with -o only", args)
 	}
+	if !strings.HasSuffix(out, "/") {
+		return buildOne(append(flags, packages...), out)
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for _, name := range packages {
+		if err := buildOne(append(slices.Clone(flags), name), filepath.Join(out, path.Base(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modulePath is the import path of the module.
+const modulePath = "github.com/croft-edge/croft"
+
+// buildOne has the host build one program.
+func buildOne(args []string, out string) error {
+	request := wire.Request{ID: rand.Text(), Arguments: args}
 	for _, setting := range os.Environ() {
 		name, _, _ := strings.Cut(setting, "=")
 		if name == "GOARCH" || name == "CGO_ENABLED" {

@@ -128,17 +128,12 @@ func preferTools(root, tools string) error {
 			return fmt.Errorf("cannot list the tools: %w", err)
 		}
 		for _, e := range entries {
-			if target, err := os.Readlink(filepath.Join(root, dir, e.Name())); err != nil || filepath.Base(target) != "busybox" {
+			name := filepath.Join("/", dir, e.Name())
+			// A tool's link may lead to a name that the node has a shortened program of: mkfs.ext4 is mke2fs.
+			if filepath.Base(resolved(root, name)) != "busybox" {
 				continue
 			}
-			from := filepath.Join("/", dir, e.Name())
-			for target, err := os.Readlink(tools + from); err == nil; target, err = os.Readlink(tools + from) {
-				if !filepath.IsAbs(target) {
-					target = filepath.Join(filepath.Dir(from), target)
-				}
-				from = target
-			}
-			program, err := os.ReadFile(tools + from)
+			program, err := os.ReadFile(tools + resolved(tools, name))
 			if err != nil {
 				return fmt.Errorf("cannot read tool %s: %w", e.Name(), err)
 			}
@@ -148,4 +143,22 @@ func preferTools(root, tools string) error {
 		}
 	}
 	return nil
+}
+
+// mostLinks is how many links lead from a name to a file at most.
+const mostLinks = 16
+
+// resolved is where the links of a file below a root folder lead, itself a path below that folder.
+func resolved(root, name string) string {
+	for range mostLinks {
+		target, err := os.Readlink(root + name)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(name), target)
+		}
+		name = target
+	}
+	return name
 }
