@@ -188,8 +188,9 @@ func (w *isolation) say(rows []row, f func()) {
 			command = append(command, "nodad")
 		}
 		out, err := nodetest.Command(w.places[r.from].ns, command...)
-		// The node itself removes addresses that it hasn't assigned.
-		if err != nil && !(what == "del" && strings.Contains(string(out), "not found")) {
+		// The node itself removes addresses that it hasn't assigned. Kernels and versions of ip say that in two ways.
+		gone := strings.Contains(string(out), "not found") || strings.Contains(string(out), "Cannot assign requested address")
+		if err != nil && !(what == "del" && gone) {
 			w.Errorf("%q: %v: %s", command, err, out)
 		}
 	}
