@@ -75,8 +75,8 @@ test-kubernetes: setup-tests kubernetes-image kubectl ## the image of Kubernetes
 	@$(TRIMPATH); $(UNCHROOT) go test -tags kubernetes -v -count=1 -timeout 30m ./bootstrap/kubernetes/e2e \
 	  -image $(BIN)/kubernetes -kubectl $(BIN)/kubectl
 
-# UEFI, beside the image and what all tests need.
-BOOT_PACKAGES := ovmf
+# UEFI and iPXE, beside the image and what all tests need.
+BOOT_PACKAGES := ovmf ipxe
 BOOT_TEST := $(UNCHROOT) go test -v -count=1
 BOOT_FLAGS := ./bootstrap/node/e2e -image $(BIN)/node -keep $(BIN)/test-boot
 
@@ -89,7 +89,7 @@ test-boot: setup-tests image ## the boot image in QEMU, by BIOS and UEFI: worklo
 test-boot-more: setup-tests image ## every medium's boot loader, two booted nodes, no network and a wrong clock, no disk, bad signatures, upgrades, budgets, the watchdog; 40 minutes
 	@bootstrap/setup $(BOOT_PACKAGES)
 	@$(TRIMPATH); $(BOOT_TEST) -tags boot -timeout 30m ./bootstrap/node/media
-	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(Pair|Offline|Diskless|Signature|Upgrade|Budgets|Watchdog)$$' -timeout 60m $(BOOT_FLAGS)
+	@$(TRIMPATH); $(BOOT_TEST) -tags boot -run '^Test(Pair|NetworkBoot|Offline|Diskless|Signature|Upgrade|Budgets|Watchdog)$$' -timeout 60m $(BOOT_FLAGS)
 
 .PHONY: test-boot-long
 test-boot-long: setup-tests image ## 20 power cuts at random moments while reservations flow, an image that is never ready, an engine that stays stuck; 45 minutes

@@ -104,6 +104,8 @@ type options struct {
 	bridged bool
 	// more are further lines of its croft.yaml.
 	more string
+	// bootFile is what DHCP names as the boot file.
+	bootFile string
 	// watchdog has the chipset's watchdog start the machine again when it hangs, as on real ones. By QEMU's default it does nothing: a test whose
 	// machine hangs fails, and keeps what its processors do.
 	watchdog bool
@@ -176,7 +178,8 @@ func (s *site) node(name, ip string, o options) *node {
 	if o.watchdog {
 		c.More = append(c.More, "-global", "ICH9-LPC.noreboot=off")
 	}
-	if o.boot.Kernel != "" {
+	c.Network.BootFile = o.bootFile
+	if o.boot.Initrd != "" {
 		c.Disks = append(c.Disks, machine.Disk{Serial: "boot", Image: filepath.Join(*image, "croft.iso"), ReadOnly: true})
 	}
 	n.m = machine.New(s.TB, c)

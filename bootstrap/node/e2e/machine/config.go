@@ -30,7 +30,7 @@ type Config struct {
 
 // Boot is what a machine boots. Either Kernel or Image is given.
 type Boot struct {
-	// Kernel and Initrd are files that QEMU loads itself, Append is the kernel's command line.
+	// Kernel and Initrd are files that QEMU loads itself, Append is the kernel's command line. Without Initrd, Kernel is a boot loader.
 	Kernel, Initrd, Append string
 	// Image is a medium that the firmware boots: a disk, or a CD whose name ends with .iso. It isn't changed, unless Writable is set.
 	Image    string
@@ -56,6 +56,8 @@ type Disk struct {
 type Network struct {
 	// TCP and UDP are ports of Config.Namespace that lead to the same ports of the machine, which is behind a NAT at 10.0.2.15.
 	TCP, UDP []int
+	// BootFile is what DHCP names as the boot file of a machine behind a NAT.
+	BootFile string
 	// Bridge is a bridge of Config.Namespace to which the machine is connected instead.
 	Bridge string
 	// MAC is the interface's hardware address; empty for one of QEMU's.
@@ -100,6 +102,9 @@ func (c Config) arguments(file func(Disk) string) []string {
 
 // bootArguments are QEMU's for what it boots.
 func (b Boot) arguments() []string {
+	if b.Kernel != "" && b.Initrd == "" {
+		return []string{"-kernel", b.Kernel}
+	}
 	if b.Kernel != "" {
 		return []string{"-kernel", b.Kernel, "-initrd", b.Initrd, "-append", b.Append}
 	}
@@ -131,6 +136,9 @@ func (n Network) arguments(tap int) []string {
 		return []string{"-netdev", "tap,id=net,fd=" + strconv.Itoa(tap), "-device", device}
 	}
 	user := "user,id=net"
+	if n.BootFile != "" {
+		user += ",bootfile=" + n.BootFile
+	}
 	for protocol, ports := range map[string][]int{"tcp": n.TCP, "udp": n.UDP} {
 		for _, port := range ports {
 			user += ",hostfwd=" + protocol + "::" + strconv.Itoa(port) + "-:" + strconv.Itoa(port)
