@@ -218,14 +218,20 @@ func (d *desk) written(rec store.Record) {
 	}
 }
 
-// used handles a change of who uses some records' workloads: one that only waited for its users goes on.
+// used handles a change of who uses some records' workloads: one that only waited for its users goes on. One whose removal has begun is tried
+// again.
 func (d *desk) used(ids []string) {
 	d.panel.change(ids...)
 	for _, id := range ids {
 		rec, ok, err := d.ledger.record(id)
-		waits := rec.Phase == lifecycle.Blocked || rec.Phase == lifecycle.Leaving
-		if err == nil && ok && waits && !d.uses.InUse(rec) {
+		if err != nil || !ok || d.uses.InUse(rec) {
+			continue
+		}
+		switch rec.Phase {
+		case lifecycle.Blocked:
 			d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
+		case lifecycle.Leaving:
+			d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Wake}))
 		}
 	}
 }

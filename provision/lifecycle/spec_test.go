@@ -222,7 +222,7 @@ func TestItEnds(t *testing.T) {
 		{name: "others use it", phase: lifecycle.Leaving, end: workload.StateDeleted, event: failed(lifecycle.FailBusy), then: "blocked deleted", does: "save, later"},
 		{name: "others use it, and something may be gone", phase: lifecycle.Leaving, end: workload.StateDeleted, rec: removing, event: failed(lifecycle.FailBusy), then: "leaving deleted", does: "save, later"},
 		{name: "one of them has left", phase: lifecycle.Blocked, end: workload.StateDeleted, event: event(lifecycle.Free), then: "leaving deleted", does: "save, decommission"},
-		{name: "all of them have left, and something may be gone", phase: lifecycle.Leaving, end: workload.StateDeleted, rec: removing, event: event(lifecycle.Free), then: "leaving deleted", does: "decommission"},
+		{name: "all of them have left, and something may be gone", phase: lifecycle.Leaving, end: workload.StateDeleted, rec: removing, event: event(lifecycle.Wake), then: "leaving deleted", does: "decommission"},
 		{name: "its end was proven, and isn't any more", phase: lifecycle.Blocked, end: workload.StateExpired, facts: over(clock.Stop), event: event(lifecycle.Wake), then: "stopping expired", does: "save, stop"},
 		{name: "it can't be removed now", phase: lifecycle.Leaving, end: workload.StateDeleted, event: failed(lifecycle.FailAgain), then: "leaving deleted", does: "save, later", is: func(r lifecycle.Record) bool { return r.Removing }},
 		{name: "gone", phase: lifecycle.Leaving, end: workload.StateExpired, rec: ok, event: event(lifecycle.Decommissioned), then: "ended expired", does: "save, tell, free others",

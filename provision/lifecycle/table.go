@@ -57,7 +57,7 @@ func row(p Phase) map[Kind]action {
 	case Leaving:
 		return map[Kind]action{
 			Decommissioned: ended(), FailBusy: block(), FailFinal: leaveAgain(), FailAgain: leaveAgain(), FailUnknown: leaveAgain(),
-			Wake: decommission(), Free: decommission(), Delete: deleteLeaving(), Renew: pend(), RenewLater: pend(), RenewNever: reject(), Restart: resume(), Replace: endNow(), EndName: endNow(),
+			Wake: decommission(), Delete: deleteLeaving(), Renew: pend(), RenewLater: pend(), RenewNever: reject(), Restart: resume(), Replace: endNow(), EndName: endNow(),
 		}
 	case Ended:
 		return map[Kind]action{Wake: bury()}

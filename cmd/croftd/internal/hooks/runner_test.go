@@ -247,7 +247,10 @@ func TestWhatAHookLeavesIsKilled(t *testing.T) {
 
 func TestAHookThatForksWithoutEnd(t *testing.T) {
 	mark := fmt.Sprint(3e6 + os.Getpid())
-	h := onAny("forks", "for i in 1 2 3 4 5 6 7 8; do sh -c 'while :; do setsid sleep "+mark+" & done' 2>/dev/null & done; exec sleep "+mark)
+	// The eight begin once all of them are there: else they leave no process for the others.
+	begin := filepath.Join(t.TempDir(), "begin")
+	h := onAny("forks", "for i in 1 2 3 4 5 6 7 8; do sh -c 'until [ -e "+begin+" ]; do :; done; while :; do setsid sleep "+mark+" & done' 2>/dev/null & done; "+
+		": > "+begin+"; exec sleep "+mark)
 	h.Timeout = 10 * time.Second
 	s := play(t, 0, h)
 	s.send(t, event("1"))
