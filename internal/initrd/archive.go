@@ -30,10 +30,11 @@ func Pack(program []byte, modules []Module) ([]byte, error) {
 	return compress(archived(program, modules))
 }
 
-// File is a regular file of an initrd; its path is relative, such as modules/modules.dep.
+// File is a regular file of an initrd; its path is relative, such as modules/modules.dep. Folder makes it an empty folder instead.
 type File struct {
 	Path    string
 	Content []byte
+	Folder  bool
 }
 
 // PackFiles is Pack of any files instead of modules, compressed by zstd. The same content makes the same bytes.
@@ -51,6 +52,10 @@ func PackFiles(program []byte, files []File) ([]byte, error) {
 	for _, f := range files {
 		if f.Path != path.Clean(f.Path) || path.IsAbs(f.Path) || strings.HasPrefix(f.Path, "../") {
 			return nil, errors.Errorf("cannot pack %s into an initrd: its path must be relative and clean", f.Path)
+		}
+		if f.Folder {
+			parents(f.Path)
+			continue
 		}
 		parents(path.Dir(f.Path))
 		a.add(f.Path, cpioPlain, f.Content, 0)

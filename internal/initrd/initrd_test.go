@@ -74,7 +74,10 @@ func TestPackedInitrd(t *testing.T) {
 
 // TestPackedFiles holds the files of an archive, with each of their folders once, before what is in it.
 func TestPackedFiles(t *testing.T) {
-	files := []File{{"modules/a/b.ko", []byte("12345")}, {"modules/modules.dep", []byte("x")}, {"image.pub", []byte("key")}}
+	files := []File{
+		{Path: "modules/a/b.ko", Content: []byte("12345")}, {Path: "modules/modules.dep", Content: []byte("x")},
+		{Path: "image", Folder: true}, {Path: "image.pub", Content: []byte("key")},
+	}
 	packed, err := PackFiles([]byte("program"), files)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +95,7 @@ func TestPackedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := -1
-	for _, name := range []string{"dev", "dev/console", "init", "modules", "modules/a", "modules/a/b.ko", "modules/modules.dep", "image.pub", "TRAILER!!!"} {
+	for _, name := range []string{"dev", "dev/console", "init", "modules", "modules/a", "modules/a/b.ko", "modules/modules.dep", "image", "image.pub", "TRAILER!!!"} {
 		at := bytes.Index(archive, []byte("\x00\x00"+name+"\x00"))
 		if at < 0 {
 			at = bytes.Index(archive, []byte(name+"\x00"))

@@ -47,6 +47,8 @@ func packInitrd(modules string, program, key []byte) ([]byte, error) {
 	if key != nil {
 		files = append(files, initrd.File{Path: "image.pub", Content: key})
 	}
+	// What a network server has is put there (boot.ipxe): the kernel makes no folder for it.
+	files = append(files, initrd.File{Path: "image", Folder: true})
 	return initrd.PackFiles(program, files)
 }
 

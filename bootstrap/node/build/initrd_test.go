@@ -45,12 +45,15 @@ func TestInitrd(t *testing.T) {
 	if files["init"] != "stage 1" || files["image.pub"] != "public key" || files["modules/base.ko"] != "module base" || files["modules/nvme.ko"] != "module nvme" {
 		t.Errorf("it has %v", files)
 	}
+	if _, there := files["image/"]; !there {
+		t.Error("it has no folder for what a network server has")
+	}
 	if _, there := files["modules/other.ko"]; there {
 		t.Error("a module that isn't for the initrd is in it")
 	}
 	folder := t.TempDir()
 	for name, content := range files {
-		if strings.HasPrefix(name, "modules/") {
+		if strings.HasPrefix(name, "modules/") && !strings.HasSuffix(name, "/") {
 			write(t, filepath.Join(folder, name), content)
 		}
 	}
@@ -95,7 +98,7 @@ func TestInitrdWithoutKeyOrModules(t *testing.T) {
 	}
 }
 
-// unpack are the regular files of an initrd.
+// unpack are the regular files of an initrd, and its folders, whose names end with a slash.
 func unpack(t *testing.T, packed []byte) map[string]string {
 	t.Helper()
 	r, err := zstd.NewReader(bytes.NewReader(packed))
@@ -118,8 +121,11 @@ func unpack(t *testing.T, packed []byte) map[string]string {
 		mode, size, length := number(1), number(6), number(11)
 		name := string(b[at+110 : at+110+length-1])
 		content := (at + 110 + length + 3) &^ 3
-		if mode&0o170000 == 0o100000 {
+		switch mode & 0o170000 {
+		case 0o100000:
 			out[name] = string(b[content : content+size])
+		case 0o040000:
+			out[name+"/"] = ""
 		}
 		at = (content + size + 3) &^ 3
 	}
