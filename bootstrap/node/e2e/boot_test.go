@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -48,13 +49,26 @@ func newStory(s *site, o options) *story {
 	return &story{site: s, n: s.node("n1", "203.0.113.11", o), counts: map[string]int64{"network": 1, "volume": 1, "container": 1, "zdb": 1}}
 }
 
-func (st *story) tell() {
+// begin switches the machine on, and has a tenant's workloads run on it.
+func (st *story) begin() {
 	st.Helper()
 	st.n.m.PowerOn()
 	st.n.register()
 	st.u = newTenant(st.site, st.n)
 	st.p = st.u.places[0]
 	st.p.answers()
+}
+
+// with are the counts of the story, with another one of a kind.
+func (st *story) with(kind string, count int64) map[string]int64 {
+	out := maps.Clone(st.counts)
+	out[kind] = count
+	return out
+}
+
+func (st *story) tell() {
+	st.Helper()
+	st.begin()
 	st.p.note("before the power cut")
 	at := st.ZDBResult(st.p.zdb)
 	address := nodetest.ZDBAddress(workload.ZDBResult{IP: st.n.ip, Port: at.Port})

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/croft-edge/croft/bootstrap/node/e2e/machine"
 	"github.com/croft-edge/croft/internal/testing/vmguest"
@@ -23,12 +22,8 @@ const iPXE = "/boot/ipxe.lkrn"
 func TestNetworkBoot(t *testing.T) {
 	s := newSite(t)
 	st := newStory(s, options{boot: machine.Boot{Kernel: iPXE}, bootFile: s.serveImage()})
-	st.n.m.PowerOn()
-	st.n.register()
+	st.begin()
 	st.n.m.Until(patience, "the image is in memory")
-	st.u = newTenant(s, st.n)
-	st.p = st.u.places[0]
-	st.p.answers()
 	st.p.note("before the power cut")
 	st.n.m.Cut(st.random)
 	st.n.m.PowerOn()
@@ -56,9 +51,6 @@ func (s *site) serveImage() string {
 	files := http.NewServeMux()
 	files.Handle("/", http.FileServer(http.Dir(*image)))
 	files.HandleFunc("/boot.ipxe", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(script)) })
-	server := &http.Server{Handler: files, ReadHeaderTimeout: time.Minute}
-	listener := s.Hub.ListenTCP(hubIP + ":80")
-	go func() { _ = server.Serve(listener) }()
-	s.Cleanup(func() { server.Close() })
+	s.serve(hubIP+":80", files)
 	return "http://" + hubIP + "/boot.ipxe"
 }

@@ -4,8 +4,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,11 +21,7 @@ const longerThanItRuns = 6 * time.Minute
 func TestOffline(t *testing.T) {
 	s := newSite(t)
 	st := newStory(s, options{boot: direct(t)})
-	st.n.m.PowerOn()
-	st.n.register()
-	st.u = newTenant(s, st.n)
-	st.p = st.u.places[0]
-	st.p.answers()
+	st.begin()
 	st.p.note("before the power cut")
 	expired := st.Expiring(longerThanItRuns, func(d time.Duration) *workload.Reservation { return st.Push(st.volume(st.n, d)) })
 	st.n.settled(st.with("volume", 2))
@@ -75,16 +69,6 @@ func TestOffline(t *testing.T) {
 	st.end()
 }
 
-// with are the counts of the story, with another one of a kind.
-func (st *story) with(kind string, count int64) map[string]int64 {
-	out := map[string]int64{}
-	for k, n := range st.counts {
-		out[k] = n
-	}
-	out[kind] = count
-	return out
-}
-
 // bootAlone switches the machine on with its cable out and its battery's clock off by that much, until its console shows all workloads.
 func (st *story) bootAlone(off time.Duration) {
 	st.Helper()
@@ -115,37 +99,5 @@ func (st *story) ranBefore(at time.Time) {
 		if started == 0 || started > up {
 			st.Errorf("%s has waited for the network", program)
 		}
-	}
-}
-
-// fits reports what the image's kernel must not lack, which only a booted node can show: control groups of version 2, AppArmor's profile in force, WireGuard.
-func (st *story) fits() {
-	st.Helper()
-	is, err := st.n.hand.status()
-	st.must(err)
-	asked := map[string]bool{}
-	for _, m := range is.Modules {
-		if m.Kernel == nil {
-			continue
-		}
-		asked[m.Name] = m.Kernel.Tried
-		for _, l := range m.Kernel.Lacks {
-			st.Logf("the kernel lacks, for module %s: %s (%s): %s", m.Name, l.Feature, l.State, l.Why)
-			if m.Name == "container" || m.Name == "network" {
-				st.Errorf("the image's kernel lacks %s", l.Feature)
-			}
-		}
-	}
-	for _, name := range []string{"container", "network", "storage", "vmd"} {
-		if !asked[name] {
-			st.Errorf("status doesn't say what module %s lacks of the kernel: %v", name, asked)
-		}
-	}
-	p, _ := st.n.hand.the("server")
-	if profile := st.n.hand.file("/proc/" + strconv.Itoa(p.PID) + "/attr/current"); !strings.Contains(profile, "(enforce)") {
-		st.Errorf("the container runs with AppArmor's profile %q, want one that is enforced", profile)
-	}
-	if group := st.n.hand.file("/proc/" + strconv.Itoa(p.PID) + "/cgroup"); !strings.HasPrefix(group, "0::/") || strings.Count(group, "\n") > 1 {
-		st.Errorf("the container's control groups are %q, want one of version 2", group)
 	}
 }

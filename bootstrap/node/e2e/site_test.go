@@ -58,12 +58,19 @@ func newSite(t *testing.T) *site {
 	if _, err := imagetest.Server().Push(t.Context(), images.Host+"/server:1", remote.WithContext(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	s.images = &http.Server{Handler: images, ReadHeaderTimeout: time.Minute}
-	listener := s.Hub.ListenTCP(registry)
-	go func() { _ = s.images.Serve(listener) }()
-	t.Cleanup(func() { s.images.Close() })
+	s.images = s.serve(registry, images)
 	s.startClock()
 	return s
+}
+
+// serve has the hub serve HTTP at an address.
+func (s *site) serve(address string, handler http.Handler) *http.Server {
+	s.Helper()
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	listener := s.Hub.ListenTCP(address)
+	go func() { _ = server.Serve(listener) }()
+	s.Cleanup(func() { server.Close() })
+	return server
 }
 
 // startClock starts the time server.

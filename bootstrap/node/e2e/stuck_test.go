@@ -14,11 +14,7 @@ import (
 func TestStuckEngine(t *testing.T) {
 	s := newSite(t)
 	st := newStory(s, options{boot: direct(t)})
-	st.n.m.PowerOn()
-	st.n.register()
-	st.u = newTenant(s, st.n)
-	st.p = st.u.places[0]
-	st.p.answers()
+	st.begin()
 	st.p.note("before the engine hangs")
 	runs := st.running()
 	began := time.Now()

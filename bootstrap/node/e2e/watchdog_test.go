@@ -17,11 +17,7 @@ import (
 func TestWatchdog(t *testing.T) {
 	s := newSite(t)
 	st := newStory(s, options{boot: machine.Boot{Image: s.medium("croft.iso")}, watchdog: true})
-	st.n.m.PowerOn()
-	st.n.register()
-	st.u = newTenant(s, st.n)
-	st.p = st.u.places[0]
-	st.p.answers()
+	st.begin()
 	st.p.note("before the engine hangs")
 	runs := st.running()
 	st.n.m.Until(patience, "watchdog: iTCO_wdt") // the chipset's, not the kernel's own

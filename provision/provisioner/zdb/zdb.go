@@ -157,8 +157,8 @@ func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*
 	var undo provisioner.Undo
 	result, err := p.make(ctx, at, want, &undo)
 	if errors.Is(err, errNoAddress) {
-		// One that its user has goes on running: the network comes back.
-		if told, werr := p.Homes.Was(r.ID); told || werr != nil {
+		// One that its user has goes on running: the network comes back. So does one of which that isn't known.
+		if told, unread := p.Homes.Was(r.ID); told || unread != nil {
 			return nil, err
 		}
 	}
