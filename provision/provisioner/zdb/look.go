@@ -83,7 +83,7 @@ func (p *Provisioner) state(ctx context.Context, v view, homes map[string]Home, 
 			case known && fault != "":
 				one.Drift = fault
 			case known: // else it is an orphan, or still being made
-				one.Drift = cmp.Or(differs(home.Reservation, n), moved(v.servers[id], home.Address))
+				one.Drift = cmp.Or(differs(home.Reservation, n), p.moved(v.servers[id], home.Address))
 			}
 			seen[labelOf(n)] = one
 		}

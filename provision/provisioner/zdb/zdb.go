@@ -5,11 +5,9 @@
 package zdb
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -57,6 +55,7 @@ type Provisioner struct {
 // their namespaces.
 type servers struct {
 	Config
+	addresses *addresses
 }
 
 // New makes the provisioner of namespaces.
@@ -70,7 +69,7 @@ func New(c Config) *Provisioner {
 	if c.Wait == 0 {
 		c.Wait = DefaultWait
 	}
-	return &Provisioner{servers{c}}
+	return &Provisioner{servers{c, &addresses{}}}
 }
 
 // HoldsData reports that taking a namespace down loses its user's data.
@@ -216,33 +215,6 @@ func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *prov
 		return nil, err
 	}
 	return &workload.ZDBResult{Namespace: spec.Name, IP: address, Port: uint(in.Port), Container: at.id()}, nil
-}
-
-// errNoAddress: without a network nobody reaches the node.
-var errNoAddress = node.Errorf(node.Transient, "the node has no address at which it can be reached")
-
-// address is where users reach a zdb. A node that was started without a network keeps to the address that the namespace's user was told, until it has one.
-func (p *servers) address(s node.ZDBServer, namespace string) (string, error) {
-	if now := cmp.Or(s.IPv4, s.IPv6); now != "" {
-		return now, nil
-	}
-	homes, err := p.Homes.All()
-	if err != nil {
-		return "", err
-	}
-	if told := homes[namespace].Address; told != "" {
-		return told, nil
-	}
-	return "", errNoAddress
-}
-
-// moved says that a zdb is reached at another address than the namespace's user was told; empty while it has none.
-func moved(s node.ZDBServer, told string) string {
-	now := cmp.Or(s.IPv4, s.IPv6)
-	if now == "" || told == "" || told == s.IPv4 || told == s.IPv6 {
-		return ""
-	}
-	return fmt.Sprintf("its user was told the address %s, the node has %s", told, now)
 }
 
 // Stop shuts a namespace that has expired but whose data must stay for now: it
