@@ -99,7 +99,7 @@ func contentOf(ctx context.Context, disk io.ReaderAt, size int64) (string, error
 	case ctx.Err() != nil:
 		return "", node.WithKind(node.Transient, errors.Wrap(ctx.Err(), "cannot look at disk"))
 	case err != nil:
-		return fmt.Sprintf("data that can't be read at byte %d", at), nil
+		return fmt.Sprintf("%s at byte %d", Unreadable, at), nil
 	case at < 0:
 		return "", nil
 	}

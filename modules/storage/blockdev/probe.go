@@ -16,8 +16,13 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Damaged begins what Probe finds where a btrfs has lost its superblock.
-const Damaged = "a damaged btrfs"
+// What Probe finds may begin with these.
+const (
+	// Damaged: a btrfs has lost its superblock.
+	Damaged = "a damaged btrfs"
+	// Unreadable: a part of the disk can't be read, maybe at this moment alone.
+	Unreadable = "data that can't be read"
+)
 
 // Probe names the content of a disk; empty when there is none. It only reads, and of a large disk only parts (spans). A disk of which
 // signatures or superblocks can't be read is an error: it may be a pool. Where other parts can't be read, there is content.

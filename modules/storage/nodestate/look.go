@@ -51,6 +51,8 @@ type Found struct {
 	Pool, UUID string
 	// What names what is on it, or why that isn't known.
 	What string
+	// Passing tells that another look may find something else, though the disk hasn't changed: a part of it couldn't be read.
+	Passing bool
 }
 
 // atOnce is how many disks are looked at at a time. An empty hard disk takes seconds: hundreds of places on it are read.
@@ -118,7 +120,7 @@ func super(disk string) Found {
 }
 
 func (f Found) unknown(err error) Found {
-	f.Kind, f.What = Unknown, err.Error()
+	f.Kind, f.What, f.Passing = Unknown, err.Error(), true
 	return f
 }
 
@@ -153,9 +155,9 @@ func (f Found) others(ctx context.Context) Found {
 		f.Kind, f.What = Empty, "nothing"
 		return f
 	}
-	f.Kind, f.What = Other, content
+	f.Kind, f.What, f.Passing = Other, content, strings.HasPrefix(content, blockdev.Unreadable)
 	if s, err := btrfs.ReadCopy(f.Device); err == nil && strings.HasPrefix(s.Label, blockdev.LabelPrefix) && strings.HasPrefix(content, blockdev.Damaged) {
-		f.Kind, f.UUID = Unknown, s.UUID
+		f.Kind, f.UUID, f.Passing = Unknown, s.UUID, true
 		f.What = content + ", which can be repaired: btrfs rescue super-recover " + f.Device
 	}
 	return f

@@ -87,7 +87,7 @@ func TestADiskWithABadSector(t *testing.T) {
 	// A loop device can't be read where its file has ended.
 	check(t, os.Truncate(file, diskSize-64<<10))
 	found := LookAll(t.Context(), []string{bad, empty}, t.TempDir())
-	if found[0].Kind != Other || found[0].What != fmt.Sprintf("data that can't be read at byte %d", diskSize-64<<10) || found[1].Kind != Empty {
+	if found[0].Kind != Other || found[0].What != fmt.Sprintf("data that can't be read at byte %d", diskSize-64<<10) || !found[0].Passing || found[1].Kind != Empty || found[1].Passing {
 		t.Fatalf("it is %+v", found)
 	}
 	for name, c := range map[string]struct {

@@ -74,16 +74,16 @@ func (f *Finder) Find(ctx context.Context) ([]Disk, error) {
 	for _, d := range all {
 		paths = append(paths, d.Device())
 	}
-	known := true
+	lasting := true
 	for i, found := range nodestate.LookAll(ctx, paths, f.Mounts) {
 		if all[i].Bytes == 0 {
 			found = nodestate.Found{Kind: nodestate.Other, What: "no medium"}
 		}
 		all[i].Holds = found
-		known = known && found.Kind != nodestate.Unknown
+		lasting = lasting && !found.Passing
 	}
 	f.last = nil
-	if known {
+	if lasting {
 		f.last = all
 	}
 	return all, nil

@@ -202,3 +202,29 @@ func TestWhatDisksHold(t *testing.T) {
 		}
 	}
 }
+
+// TestADiskThatCouldNotBeReadOnce is looked at again, though no disk came or went: it may be the one that the node is to be made on.
+func TestADiskThatCouldNotBeReadOnce(t *testing.T) {
+	name, device := attached(t)
+	file := backing(t, filepath.Base(device))
+	info, err := os.Stat(file)
+	check(t, err)
+	check(t, os.Truncate(file, info.Size()-64<<10)) // a loop device can't be read where its file has ended
+	f := &Finder{Sys: tree(t, map[string]string{"block/" + name + "/size": "524288"}), Mounts: t.TempDir()}
+	for _, want := range []nodestate.Kind{nodestate.Other, nodestate.Empty} {
+		all, err := f.Find(t.Context())
+		check(t, err)
+		if len(all) != 1 || all[0].Holds.Kind != want {
+			t.Errorf("%s holds %+v, want %s", device, all, want)
+		}
+		check(t, os.Truncate(file, info.Size()))
+	}
+}
+
+// backing is the file of a loop device.
+func backing(t *testing.T, name string) string {
+	t.Helper()
+	file, err := os.ReadFile("/sys/block/" + name + "/loop/backing_file")
+	check(t, err)
+	return strings.TrimSpace(string(file))
+}
