@@ -57,7 +57,7 @@ func (m *machine) watch(ctx context.Context) {
 		cancel()
 		now, uptime := time.Now(), time.Duration(guest.UptimeSeconds()*float64(time.Second))
 		var action watchdog.Action
-		judge, action = judge.See(now, uptime, state.PID != 0, err == nil)
+		judge, action = judge.See(now, uptime, state.PID, err == nil)
 		if stuck := judge.StuckFor(now); stuck > askEvery {
 			m.wrong("engine", errors.Wrapf(err, "it doesn't turn for %s", stuck.Round(time.Second)))
 		} else {

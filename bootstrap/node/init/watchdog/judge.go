@@ -34,21 +34,25 @@ type Judge struct {
 	turned bool
 	// stuckSince is when it was first seen stuck; zero while it turns. restarted is when its process was last ended for that.
 	stuckSince, restarted time.Time
-	// ended tells that its process was to be ended, and none was seen running since.
-	ended bool
+	// ended is the ID of its process that was to be ended, until another one was seen running; 0 if there is none. One may die long after it was killed: its
+	// disk is slow. seen is when it was last seen running.
+	ended int
+	seen  time.Time
 }
 
-// See takes what was seen at a time: whether the engine turns, and the time since the machine's start. An engine whose process doesn't run
-// isn't stuck: it is started again anyway, and starting the machine again wouldn't mend it. The gap after a process that was ended because it was stuck
+// See takes what was seen at a time: the ID of the engine's process, 0 while none runs, whether the engine turns, and the time since the machine's start. An engine
+// whose process doesn't run isn't stuck: it is started again anyway, and starting the machine again wouldn't mend it. The gap after a process that was ended because it was stuck
 // forgives nothing.
-func (j Judge) See(now time.Time, uptime time.Duration, runs, turns bool) (Judge, Action) {
-	if !runs && j.ended && now.Sub(j.restarted) <= longestGap {
+func (j Judge) See(now time.Time, uptime time.Duration, pid int, turns bool) (Judge, Action) {
+	if pid == 0 && j.ended != 0 && now.Sub(j.seen) <= longestGap {
 		return j, Nothing
 	}
-	if turns || !runs {
+	if turns || pid == 0 {
 		return Judge{turned: j.turned || turns}, Nothing
 	}
-	j.ended = false
+	if j.seen = now; pid != j.ended {
+		j.ended = 0
+	}
 	if j.stuckSince.IsZero() {
 		j.stuckSince, j.restarted = now, now
 		return j, Nothing
@@ -57,7 +61,7 @@ func (j Judge) See(now time.Time, uptime time.Duration, runs, turns bool) (Judge
 		return j, Reboot
 	}
 	if now.Sub(j.restarted) >= restartAfter {
-		j.restarted, j.ended = now, true
+		j.restarted, j.ended = now, pid
 		return j, RestartEngine
 	}
 	return j, Nothing
