@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -17,8 +18,11 @@ import (
 	"github.com/croft-edge/croft/internal/guest"
 	"github.com/croft-edge/croft/internal/nodeimage"
 	"github.com/croft-edge/croft/modules/storage"
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/modules/storage/nodestate"
 	"github.com/croft-edge/croft/pkg/mounts"
+	"github.com/croft-edge/croft/pkg/saturate"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 const (
@@ -44,6 +48,8 @@ type diskState struct {
 	// pool is the name of the pool with the state, path where that is mounted; both are empty if it is in memory.
 	pool, path string
 	plan       disks.Plan
+	// memoryDisk is the disk in memory that becomes the pool of a node that runs from memory.
+	memoryDisk string
 }
 
 // diskless reports whether the node runs from memory. Before its state is found that isn't known.
@@ -210,17 +216,28 @@ func (m *machine) takeState(ctx context.Context, d *diskState) error {
 	}
 	// An earlier life of init may have mounted it.
 	if _, there := mounted.At(stateAt); !there {
-		if err := unix.Mount("tmpfs", stateAt, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=75%"); err != nil {
+		if err := unix.Mount("tmpfs", stateAt, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=25%"); err != nil {
 			return errors.Wrap(err, "cannot keep the node's state in memory")
 		}
 	}
-	if err := memdisk.Mount(ctx, stateAt+"/images", stateAt+"/"+imagesName, int64(d.memoryPool())); err != nil {
+	if err := m.modules.Load("zram"); err != nil {
+		return err
+	}
+	maker := memdisk.Maker{Sys: "/sys", Dev: "/dev", Notes: stateAt}
+	if d.memoryDisk, err = maker.Disk("disk-pool", int64(d.memoryPool())); err != nil {
+		return err
+	}
+	images, err := maker.Disk("disk-images", int64(d.memoryPool()))
+	if err != nil {
+		return err
+	}
+	if err := memdisk.Mount(ctx, images, stateAt+"/"+imagesName); err != nil {
 		return err
 	}
 	return m.useState(stateAt)
 }
 
-// memoryPool is the size in bytes of the pool in memory, and of the file system with containers' images there.
+// memoryPool is the size in bytes of the pool in memory, and of the disk with containers' images there.
 func (d *diskState) memoryPool() uint64 { return max(d.plan.MemoryPool, leastPool) }
 
 // useState binds the folders of the state that is mounted there.
@@ -232,12 +249,21 @@ func (m *machine) useState(path string) error {
 	return m.logIn(logsAt)
 }
 
-// settings are the settings of croftd about disks.
-func (d *diskState) settings() map[string]string {
+// defaultReserve is croftd's default of reserveMemory.
+const reserveMemory, defaultReserve = "reserve-memory", "512MiB"
+
+// settings are the settings of croftd about disks, with those that the operator has given.
+func (d *diskState) settings(given map[string]string) map[string]string {
+	out := map[string]string{}
 	if d.diskless() {
-		return map[string]string{"pool-size": strconv.FormatUint(d.memoryPool()>>20, 10) + "MiB"}
+		out["disk"] = string(workload.SSD) + ":" + d.memoryDisk
+		// Workloads can't have the memory of the disks in it. A size that can't be read is for croftd to refuse.
+		if keep, err := bytesize.Parse(cmp.Or(given[reserveMemory], defaultReserve)); err == nil {
+			out[reserveMemory] = strconv.FormatUint(saturate.Add(keep, 2*d.memoryPool()), 10)
+		}
+		return out
 	}
-	out := map[string]string{"disk": strings.Join(d.plan.Disk, ",")}
+	out["disk"] = strings.Join(d.plan.Disk, ",")
 	if len(d.plan.Wipe) > 0 {
 		out["wipe-disk"] = strings.Join(d.plan.Wipe, ",")
 	}

@@ -41,7 +41,7 @@ type Plan struct {
 	First string
 	// Disk and Wipe are croftd's settings of these names.
 	Disk, Wipe []string
-	// MemoryPool is the size in bytes of a pool on a loop file in memory; 0 unless there is no disk, and the state lies in memory, too.
+	// MemoryPool is the size in bytes of a pool in memory; 0 unless there is no disk, and the state lies in memory, too.
 	MemoryPool uint64
 	// Problem is why the node can't be started with these disks; empty if it can.
 	Problem string
@@ -49,7 +49,7 @@ type Plan struct {
 	Notes []string
 }
 
-// memoryPart of the memory is for a pool where there is no disk: the rest is for the system, containers and images.
+// memoryPart of the memory is for a pool where there is no disk, and as much for containers' images: the rest is for the system and workloads.
 const memoryPart = 4
 
 // chooser makes a plan.
