@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sync/errgroup"
@@ -127,7 +128,7 @@ func (f Found) unknown(err error) Found {
 // look sets the kind.
 func (f *Found) look(ctx context.Context, mounts string) {
 	if f.Pool == "" {
-		*f = f.others(ctx)
+		*f = f.others(ctx, mostLook)
 		return
 	}
 	kind, err := f.pool(mounts)
@@ -138,14 +139,22 @@ func (f *Found) look(ctx context.Context, mounts string) {
 	f.Kind, f.What = kind, "pool "+f.Pool
 }
 
-// others looks at a disk without a pool.
-func (f Found) others(ctx context.Context) Found {
+// mostLook is how long a look at a disk without a pool may take: a healthy disk's takes seconds, and the node's state waits for it.
+const mostLook = time.Minute
+
+// others looks at a disk without a pool, for as long as limit.
+func (f Found) others(ctx context.Context, limit time.Duration) Found {
 	if s, err := btrfs.ReadUnfinished(f.Device); err == nil && strings.HasPrefix(s.Label, blockdev.LabelPrefix) {
 		f.Kind, f.What = Empty, "a pool that wasn't formatted to the end"
 		return f
 	}
-	content, err := blockdev.Probe(ctx, f.Device)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	content, err := blockdev.Probe(within, f.Device)
 	switch {
+	case err != nil && ctx.Err() == nil && within.Err() != nil:
+		f.Kind, f.What, f.Passing = Other, "a disk that couldn't be read within "+limit.String(), true
+		return f
 	case errors.Is(err, node.Busy):
 		f.Kind, f.What = Other, "it is in use"
 		return f

@@ -1,6 +1,7 @@
 package nodestate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/loop"
 	"github.com/croft-edge/croft/pkg/node"
@@ -127,5 +129,21 @@ func TestBeside(t *testing.T) {
 		if int(done.Load()) != count || int(most.Load()) > atOnce {
 			t.Errorf("of %d %d were done, %d at a time", count, done.Load(), most.Load())
 		}
+	}
+}
+
+// TestASlowDisk: one that can't be read in time isn't waited for, nor taken for an empty one.
+func TestASlowDisk(t *testing.T) {
+	disk, _ := attached(t)
+	for limit, want := range map[time.Duration]Kind{time.Nanosecond: Other, time.Minute: Empty} {
+		f := super(disk).others(t.Context(), limit)
+		if f.Kind != want || f.Passing != (want == Other) {
+			t.Errorf("within %s it is %+v, want %s", limit, f, want)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if f := super(disk).others(over, time.Minute); f.Kind != Unknown {
+		t.Errorf("when it is over it is %+v", f)
 	}
 }
