@@ -5,8 +5,11 @@ package e2e_test
 import (
 	"context"
 	"net/http"
+	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -193,9 +196,47 @@ func TestPowerCuts(t *testing.T) {
 	n.m.PowerButton(patience)
 	n.m.Sync()
 	for _, disk := range n.disks {
-		if out, err := exec.CommandContext(t.Context(), "btrfs", "check", "--readonly", disk).CombinedOutput(); err != nil {
-			t.Errorf("the file system of %s isn't clean: %v\n%s", disk, err, out)
-		}
+		s.clean(disk)
 	}
 	n.untouched()
+}
+
+// miscounted is how many bytes a power cut may leave a btrfs's quota group off by. Linux 6.1 now and then counts a block of a file too few or too many
+// when it replays what was synced before a power cut; nothing but the count is wrong then.
+const miscounted = 16 << 10
+
+// clean holds that the file system of a disk has no fault: none but miscounted blocks, which counting anew mends.
+func (s *site) clean(disk string) {
+	s.Helper()
+	out, err := s.btrfsCheck(disk)
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[0] != "diff:" {
+			continue
+		}
+		s.Logf("a quota group of %s is miscounted: %s", disk, strings.TrimSpace(line))
+		if off, err := strconv.ParseInt(fields[2], 10, 64); err != nil || max(off, -off) > cuts*miscounted {
+			s.Errorf("after %d power cuts a quota group is off by %s bytes (%v)", cuts, fields[2], err)
+		}
+	}
+	at := s.Path("counted")
+	s.must(os.MkdirAll(at, 0o755))
+	for _, command := range [][]string{
+		{"mount", "-t", "btrfs", "-o", "loop,subvolid=5", disk, at}, {"btrfs", "quota", "rescan", "-w", at}, {"umount", at},
+	} {
+		if out, err := exec.CommandContext(s.Context(), command[0], command[1:]...).CombinedOutput(); err != nil { //nolint:gosec // commands of this test
+			s.Fatalf("%q: %v: %s", command, err, out)
+		}
+	}
+	if again, err := s.btrfsCheck(disk); err != nil {
+		s.Errorf("the file system of %s isn't clean: %s\nwith its quota groups counted anew: %v\n%s", disk, out, err, again)
+	}
+}
+
+func (s *site) btrfsCheck(disk string) (string, error) {
+	out, err := exec.CommandContext(s.Context(), "btrfs", "check", "--readonly", disk).CombinedOutput()
+	return string(out), err
 }
