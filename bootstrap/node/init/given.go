@@ -68,20 +68,13 @@ func (m *machine) operatorsFile(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// imageSettings are the settings of croftd that the image makes on this machine, with those that the operator has given.
-func (m *machine) imageSettings(given map[string]string) map[string]string {
-	image := imageSettings()
-	maps.Copy(image, m.disks.Load().settings(given))
-	return image
-}
-
 // lateConfig is how long the disk with the operator's file may take to appear after the drivers are loaded.
 const lateConfig = 5 * time.Second
 
 // writeSettings writes croftd's settings and has croftd check them. Wrong settings are never run with: a node that has been ready before
 // keeps the operator's last good ones, and another one waits for its operator. What the image sets is always of this boot.
 func (m *machine) writeSettings(ctx context.Context) error {
-	raw, err := m.settings.File(m.imageSettings(m.settings.Croftd))
+	raw, err := m.settingsText(m.settings)
 	if err != nil {
 		return err
 	}
@@ -114,10 +107,17 @@ func (m *machine) writeSettings(ctx context.Context) error {
 		return m.waitForOperator(ctx, errors.New("the settings are wrong, and there are none of an earlier boot"))
 	}
 	m.say("the node runs with the settings of its last good boot")
-	if raw, err = (settings.Settings{Croftd: last.Croftd}).File(m.imageSettings(last.Croftd)); err != nil {
+	if raw, err = m.settingsText(settings.Settings{Croftd: last.Croftd}); err != nil {
 		return err
 	}
 	return atomicfile.WriteFile(settingsFile, raw, 0o600)
+}
+
+// settingsText is croftd's configuration file: the operator's settings, and those that the image makes on this machine.
+func (m *machine) settingsText(given settings.Settings) ([]byte, error) {
+	image := imageSettings()
+	maps.Copy(image, m.disks.Load().settings(given.Croftd))
+	return given.File(image)
 }
 
 // lastGood are the operator's settings with which the node was ready, and the image.

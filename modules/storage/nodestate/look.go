@@ -153,7 +153,7 @@ func (f Found) others(ctx context.Context, limit time.Duration) Found {
 	content, err := blockdev.Probe(within, f.Device)
 	switch {
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
-		f.Kind, f.What, f.Passing = Other, "a disk that couldn't be read within "+limit.String(), true
+		f.Kind, f.What, f.Passing = Other, blockdev.Unreadable+" within "+limit.String(), true
 		return f
 	case errors.Is(err, node.Busy):
 		f.Kind, f.What = Other, "it is in use"

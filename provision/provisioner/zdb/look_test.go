@@ -36,6 +36,10 @@ func TestLookReportsDifferences(t *testing.T) {
 			f.ZDB.SetAddresses("203.0.113.1", "2001:db8::1")
 			f.homes["2-1"] = told(f, "2001:db8::1")
 		}, ""},
+		"its IPv4 is away": {func(f *world) {
+			f.homes["2-1"] = told(f, "203.0.113.1")
+			f.ZDB.SetAddresses("", "2001:db8::1")
+		}, ""},
 		"no network": {func(f *world) { f.homes["2-1"] = told(f, "203.0.113.99"); f.ZDB.SetAddresses("", "") }, ""},
 		"zdb doesn't list": {func(f *world) { f.Fail("ZDB.List", node.Errorf(node.Transient, "no answer")) },
 			"its zdb doesn't answer: no answer"},

@@ -141,6 +141,22 @@ func TestANodeWithoutANetworkBringsItsNamespacesBack(t *testing.T) {
 	}
 }
 
+// TestANodeThatBootsWithIPv6AloneKeepsTheIPv4: a router's advertisement comes before the lease.
+func TestANodeThatBootsWithIPv6AloneKeepsTheIPv4(t *testing.T) {
+	const told = "203.0.113.9"
+	f := newWorld(t)
+	r := f.reservation("2-1", aNamespace(""))
+	f.provision("2-1", aNamespace(""))
+	f.homes["2-1"], f.was["2-1"] = zdb.Home{Container: box, Reservation: r, Address: told}, true
+	f.Containers.Reboot()
+	f.ZDB.SetAddresses("", "2001:db8::1")
+	raw, err := f.provisioner().Provision(context.Background(), r)
+	var result workload.ZDBResult
+	if _ = json.Unmarshal(raw, &result); err != nil || result.IP != told {
+		t.Errorf("the result is %s, %v, want %s", raw, err, told)
+	}
+}
+
 func TestOnceMoreIsTheSame(t *testing.T) {
 	f := newWorld(t)
 	first := f.provision("2-1", aNamespace(""))

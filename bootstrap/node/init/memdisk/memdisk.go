@@ -1,5 +1,5 @@
-// Package memdisk makes disks in the memory of a node that has no others, with zram: what is on them is compressed, and the memory of what is deleted
-// becomes free again.
+// Package memdisk makes disks in the memory of a node that has no others, with zram: what is on them is compressed, and takes memory from when it is first
+// written until a file system discards it.
 //
 // A tmpfs wouldn't do: it can't ID-map its mounts before Linux 6.3, and no container can be made of layers on one. Nor would a loop device on a file of a
 // tmpfs: the kernel counts what is written to it as memory of the control group that writes, which can't give it back, so that a container that stores
@@ -33,8 +33,11 @@ type Maker struct {
 // Disk returns the device of the disk of that name, which has that size in bytes; it makes it if it isn't there. The kernel's module zram is loaded.
 func (m Maker) Disk(name string, size int64) (string, error) {
 	note := filepath.Join(m.Notes, name)
-	if device, err := os.ReadFile(note); err == nil {
+	switch device, err := os.ReadFile(note); {
+	case err == nil:
 		return string(device), nil
+	case !errors.Is(err, os.ErrNotExist):
+		return "", errors.Wrap(err, "cannot tell which disk in memory was made")
 	}
 	number, err := os.ReadFile(filepath.Join(m.Sys, "class/zram-control/hot_add"))
 	if err != nil {
@@ -45,10 +48,14 @@ func (m Maker) Disk(name string, size int64) (string, error) {
 		return "", errors.Wrap(err, "cannot make a disk in memory")
 	}
 	path := filepath.Join(m.Dev, device)
-	return path, atomicfile.WriteFile(note, []byte(path), 0o600)
+	if err := atomicfile.WriteFile(note, []byte(path), 0o600); err != nil {
+		return "", err
+	}
+	return path, nil
 }
 
-// Mount mounts the disk on a folder, with a btrfs that it makes. It makes the folder too, and does nothing if something is mounted there.
+// Mount mounts the disk on a folder, with a btrfs that it makes. It makes the folder too, and does nothing if something is mounted there. The
+// memory of what is deleted becomes free again.
 func Mount(ctx context.Context, device, folder string) error {
 	mounted, err := mounts.Read()
 	if err != nil {

@@ -35,7 +35,7 @@ type Judge struct {
 	// stuckSince is when it was first seen stuck; zero while it turns. restarted is when its process was last ended for that.
 	stuckSince, restarted time.Time
 	// ended is the ID of its process that was to be ended, until another one was seen running; 0 if there is none. One may die long after it was killed: its
-	// disk is slow. seen is when it was last seen running.
+	// disk is slow. seen is when the engine was last seen running.
 	ended int
 	seen  time.Time
 }
